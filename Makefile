@@ -1,0 +1,34 @@
+# Two commands matter: `make demo` and `make test`. Each sets up everything it needs.
+VENV   := .venv
+PYTHON ?= python3
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format clean
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(STAMP): pyproject.toml constraints.txt
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(STAMP)  ## train on 100,000 points beside the exact kernel, print a table, save a plot
+	$(BIN)/python -m hck.demo
+
+test: $(STAMP)  ## run all tests
+	$(BIN)/python -m pytest
+
+lint: $(STAMP)  ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)  ## rewrite the sources in the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove what the commands above made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,73 @@
+"""Kernel values, landmark factors, transfers, leaf bases and leaf residuals."""
+
+import torch
+from torch import Tensor
+
+from hck import linalg
+from hck.hierarchy.layout import Layout
+from hck.hierarchy.matrix import HierarchicalMatrix
+from hck.kernels import Kernel
+from hck.memory import per_chunk
+from hck.partition import Landmarks, Tree
+from hck.points import Points, cross
+
+
+def build_matrix(
+    kernel: Kernel, points: Points, tree: Tree, landmarks: Landmarks, jitter: float, budget: int
+) -> tuple[HierarchicalMatrix, Tensor]:
+    """K_h on points in the tree's order, and the landmark factors C.
+
+    ::
+
+        C_p C_pᵀ = K(Z_p, Z_p) + jitter I
+        W_i = C_i⁻¹ K(Z_i, Z_p) C_p⁻ᵀ              inner node i with parent p
+        V_j = K(X_j, Z_p) C_p⁻ᵀ                    leaf j with parent p
+        D_j = K(X_j, X_j) − V_j V_jᵀ
+    """
+    rank, d = landmarks.rank, points.values_per_point
+    itemsize = points.dtype.itemsize
+
+    def leaves_at_once(width: int) -> int:
+        return per_chunk(
+            itemsize * (2 * width * (width + rank) + 4 * (width + rank) * d), budget, points.device
+        )
+
+    layout = Layout.of(tree, leaves_at_once)
+    nodes_at_once = per_chunk(itemsize * (4 * rank * rank + 6 * rank * d), budget, points.device)
+    factor = _landmark_factors(kernel, landmarks, jitter, nodes_at_once)
+    transfer = _transfers(kernel, landmarks, factor, layout, nodes_at_once)
+    residual, basis = [], []
+    for batch in layout.leaves:
+        parent = layout.parents(batch)
+        own = cross(kernel, points, batch, points, batch)
+        far = cross(kernel, points, batch, landmarks.points, landmarks.blocks[parent])
+        v = linalg.solve_lower_right_transposed(factor[parent], far)
+        own = torch.baddbmm(own, v, v.mT, alpha=-1)
+        if not batch.full:
+            own.diagonal(dim1=-2, dim2=-1).add_((~batch.mask).to(own.dtype))
+        residual.append(own)
+        basis.append(v)
+    return HierarchicalMatrix(layout, residual, basis, transfer), factor
+
+
+def _landmark_factors(kernel: Kernel, landmarks: Landmarks, jitter: float, step: int) -> Tensor:
+    z, blocks = landmarks.points, landmarks.blocks
+    out = torch.empty(len(blocks), landmarks.rank, landmarks.rank, dtype=z.dtype, device=z.device)
+    for first in range(0, len(blocks), step):
+        here = blocks[first : first + step]
+        values = cross(kernel, z, here, z, here)
+        # a padded landmark has a zero row and 1 on the diagonal
+        values.diagonal(dim1=-2, dim2=-1).add_(torch.where(here.mask, jitter, 1.0))
+        out[first : first + step] = linalg.cholesky(values, "the landmark matrix K(Z, Z) + jitter I")
+    return out
+
+
+def _transfers(kernel: Kernel, landmarks: Landmarks, factor: Tensor, layout: Layout, step: int) -> Tensor:
+    z, blocks = landmarks.points, landmarks.blocks
+    out = torch.zeros_like(factor)  # the root's stays 0
+    for first in range(1, len(blocks), step):
+        here, parent = slice(first, first + step), layout.slot_parent[first : first + step]
+        values = cross(kernel, z, blocks[here], z, blocks[parent])
+        half = linalg.solve_lower_right_transposed(factor[parent], values)
+        out[here] = linalg.solve_lower(factor[here], half)
+    return out

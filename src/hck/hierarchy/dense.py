@@ -1,0 +1,99 @@
+"""The definition of the hierarchical kernel, written out: slow, dense, and the oracle of every test.
+
+Equations (13) to (15) of the paper, with K(Z, Z) + jitter·I wherever the paper inverts K(Z, Z). Nothing here
+is shared with the fast code but the base kernel, the tree and the landmarks.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hck.kernels import Kernel
+from hck.partition import Landmarks, Tree
+from hck.points import Points
+
+
+class Definition:
+    """k_h(x, x') for any points, by recursion over the tree.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    tree : Tree
+    landmarks : Landmarks
+    jitter : float
+    """
+
+    def __init__(self, kernel: Kernel, tree: Tree, landmarks: Landmarks, jitter: float) -> None:
+        self.kernel, self.tree, self.jitter = kernel, tree, jitter
+        self.z: dict[int, Any] = {}
+        for slot, node in enumerate(tree.inner.tolist()):
+            self.z[node] = landmarks.of_slot(slot)
+
+    def matrix(self, a: Points, leaf_a: Tensor, b: Points, leaf_b: Tensor) -> Tensor:
+        """k_h(a_i, b_j) for all i, j; each point with the number of its leaf."""
+        out = torch.empty(len(a), len(b), dtype=torch.float64)
+        for j in leaf_a.unique().tolist():
+            for l in leaf_b.unique().tolist():
+                rows, columns = (leaf_a == j).nonzero().squeeze(1), (leaf_b == l).nonzero().squeeze(1)
+                node_j, node_l = int(self.tree.leaves[j]), int(self.tree.leaves[l])
+                out[rows[:, None], columns] = self._between(a.take(rows), node_j, b.take(columns), node_l)
+        return out
+
+    def _between(self, a: Points, node_a: int, b: Points, node_b: int) -> Tensor:
+        """Equation (13): a in the leaf node_a, b in the leaf node_b."""
+        if node_a == node_b:
+            return self._base(a, b)
+        ancestor = self._last_common_ancestor(node_a, node_b)
+        left, right = self._psi(a, node_a, ancestor), self._psi(b, node_b, ancestor)
+        return left @ torch.linalg.solve(self._landmark_matrix(ancestor), right.mT)
+
+    def _psi(self, a: Points, leaf: int, node: int) -> Tensor:
+        """Equation (14): ψ^(node)(a, Z_node) for a in a leaf below `node`."""
+        child = self._child_towards(leaf, node)
+        if child == leaf:
+            return self._base(a, self.z[node])
+        inner = self._psi(a, leaf, child)
+        return inner @ torch.linalg.solve(
+            self._landmark_matrix(child), self._base(self.z[child], self.z[node])
+        )
+
+    def _landmark_matrix(self, node: int) -> Tensor:
+        values = self._base(self.z[node], self.z[node])
+        return values + self.jitter * torch.eye(len(values), dtype=torch.float64)
+
+    def _base(self, a: Points, b: Points) -> Tensor:
+        return self.kernel.evaluate(_raw(a), _raw(b)).to("cpu", torch.float64)
+
+    def _path(self, node: int) -> list[int]:
+        path = [node]
+        while path[-1] != 0:
+            path.append(int(self.tree.parent[path[-1]]))
+        return path
+
+    def _last_common_ancestor(self, node_a: int, node_b: int) -> int:
+        others = set(self._path(node_b))
+        return next(node for node in self._path(node_a) if node in others)
+
+    def _child_towards(self, leaf: int, node: int) -> int:
+        path = self._path(leaf)
+        return path[path.index(node) - 1]
+
+
+def _raw(points: Points) -> Any:
+    return points.x  # type: ignore[attr-defined]
+
+
+def dense_matrix(kernel: Kernel, points: Points, tree: Tree, landmarks: Landmarks, jitter: float) -> Tensor:
+    """K_h(X, X) by the definition; `points` and the result are in the original order."""
+    definition = Definition(kernel, tree, landmarks, jitter)
+    return definition.matrix(points, tree.leaf_of_point, points, tree.leaf_of_point)
+
+
+def dense_cross(
+    kernel: Kernel, points: Points, tree: Tree, landmarks: Landmarks, jitter: float, x: Points
+) -> Tensor:
+    """k_h(X, x) by the definition; `points` and the result's rows are in the original order."""
+    definition = Definition(kernel, tree, landmarks, jitter)
+    return definition.matrix(points, tree.leaf_of_point, x, tree.route(x))

@@ -1,0 +1,127 @@
+"""The kernel between training points and new ones (Algorithm 3)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from hck import linalg
+from hck.blocks import Blocks, batches, consecutive, group_by, pieces
+from hck.hierarchy.matrix import sweep
+from hck.kernels import Kernel
+from hck.memory import per_chunk
+from hck.partition import Landmarks, Tree
+from hck.points import ObjectPoints, Points, as_points, cross
+
+if TYPE_CHECKING:
+    from hck.hierarchy.kernel import HierarchicalKernel
+
+
+@dataclass
+class Visit:
+    """New points that fall into a few leaves, and what these leaves own."""
+
+    new: Blocks  # positions of the new points
+    leaf: Tensor  # (leaves,) leaf numbers
+    own: Blocks  # positions of the leaves' training points, in the tree's order
+    parent: Tensor  # (leaves,) the slots of the leaves' parents
+
+
+def visits(tree: Tree, x: Points, rank: int, budget: int) -> Iterator[Visit]:
+    """New points in batches by leaf, each batch within the memory budget."""
+    size = tree.size[tree.leaves]
+    widest, uniform = int(size.max()), bool((size == size[0]).all())
+    slot = tree.slot[tree.parent[tree.leaves].clamp_min(0)].clamp_min(0)
+    values, gathered = 3 * (widest + rank), 3 * x.values_per_point
+    per_point = x.dtype.itemsize * (values + gathered)
+    limit = per_chunk(per_point, budget, x.device)
+
+    def leaves_at_once(width: int) -> int:
+        per_leaf = width * per_point + x.dtype.itemsize * gathered * (widest + rank)
+        return per_chunk(per_leaf, budget, x.device)
+
+    order, start, count = group_by(tree.route(x), tree.n_leaves)
+    start, count, group = pieces(start, count, limit)
+    for batch in batches(start, count, leaves_at_once):
+        leaf = group[batch.groups]
+        new = Blocks(order[batch.safe].where(batch.mask, -1), batch.full)
+        own = consecutive(tree.start[tree.leaves[leaf]], size[leaf], widest, uniform)
+        yield Visit(new, leaf, own, slot[leaf])
+
+
+@dataclass
+class Extension:
+    """The function f(x) = wᵀ k_h(X, x), for any x.
+
+    For x in leaf j with parent p, f(x) = k(x, X_j) w_j + k(x, Z_p) g_j: no walk up the tree.
+
+    Attributes
+    ----------
+    kernel, tree, landmarks : as in `HierarchicalKernel`
+    points : Points
+        The training points in the tree's order.
+    weights : Tensor of shape (n, columns)
+        w, in the tree's order.
+    landmark_weights : Tensor of shape (leaves, r, columns)
+        g for each leaf.
+    budget : int
+        Bytes that temporaries should stay within.
+    """
+
+    kernel: Kernel
+    tree: Tree
+    points: Points
+    landmarks: Landmarks
+    weights: Tensor
+    landmark_weights: Tensor
+    budget: int
+
+    def __call__(self, x: Any) -> Tensor:
+        """f at each point of `x`: shape (points, columns)."""
+        x = like(x, self.points)
+        padded = torch.cat([self.weights, self.weights.new_zeros(1, self.weights.shape[1])])
+        out = self.weights.new_empty(len(x) + 1, self.weights.shape[1])
+        for visit in visits(self.tree, x, self.landmarks.rank, self.budget):
+            near = cross(self.kernel, x, visit.new, self.points, visit.own)
+            value = near @ padded[visit.own.index]
+            if self.tree.depth:
+                blocks = self.landmarks.blocks[visit.parent]
+                far = cross(self.kernel, x, visit.new, self.landmarks.points, blocks)
+                value = torch.baddbmm(value, far, self.landmark_weights[visit.leaf])
+            out[visit.new.index] = value
+        return out[:-1]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by the weights, in bytes."""
+        return self.weights.nbytes + self.landmark_weights.nbytes
+
+
+def cross_matrix(hierarchical: "HierarchicalKernel", x: Any) -> Tensor:
+    """k_h(X, x), with rows in the original order of the training points: shape (n, number of new points)."""
+    h, points = hierarchical, hierarchical.points
+    x = like(x, points)
+    layout, rank = h.matrix.layout, h.landmarks.rank
+    message = torch.zeros(h.tree.n_leaves, rank, len(x), dtype=x.dtype, device=x.device)
+    near = torch.zeros(h.tree.n_points + 1, len(x), dtype=x.dtype, device=x.device)
+    for visit in visits(h.tree, x, rank, h.budget):
+        column = visit.new.index[:, None, :]
+        keep = (visit.new.mask[:, None, :] & visit.own.mask[:, :, None]).nonzero(as_tuple=True)
+        values = cross(h.kernel, points, visit.own, x, visit.new)
+        rows = visit.own.index[:, :, None].expand_as(values)[keep]
+        near[rows, column.expand_as(values)[keep]] = values[keep]
+        far = cross(h.kernel, h.landmarks.points, h.landmarks.blocks[visit.parent], x, visit.new)
+        phi = linalg.solve_lower(h.landmark_factor[visit.parent], far)  # (leaves, r, width)
+        for leaf, columns, block in zip(visit.leaf, visit.new.index, phi, strict=True):
+            message[leaf][:, columns[columns >= 0]] = block[:, columns >= 0]
+    ambient = sweep(layout, h.matrix.transfer, None, message)[layout.leaf_parent] - message
+    for batch, basis in zip(layout.leaves, h.matrix.basis, strict=True):
+        near[batch.index] += basis @ ambient[batch.groups]
+    return layout.unpad(near)
+
+
+def like(x: Any, points: Points) -> Points:
+    """New points in the form of the training points."""
+    return as_points(x, points.dtype, points.device, objects=isinstance(points, ObjectPoints))

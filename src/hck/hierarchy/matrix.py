@@ -1,0 +1,123 @@
+"""The hierarchical matrix: what the kernel matrix and its inverse both are."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hck.hierarchy.layout import Layout
+
+
+@dataclass
+class HierarchicalMatrix:
+    """A symmetric matrix whose off-diagonal blocks have nested low-rank factors.
+
+    For a leaf j with parent p, and for leaves j, l whose last common ancestor is p::
+
+        A_jj = R_j + U_j S_p U_jᵀ
+        A_jl = (U_j W_a W_b …) S_p (U_l W_c W_d …)ᵀ      a, b, …: the nodes from j's parent up to below p
+
+    The paper's Section 3 has A_jj, U, W and Σ. Here landmarks are whitened, so that the kernel matrix has
+    S = I; its inverse has the same form with another R, U, W and S.
+
+    Attributes
+    ----------
+    layout : Layout
+    residual : list of Tensor, each (leaves, m, m)
+        R for each batch of leaves; a padded point has 1 on the diagonal.
+    basis : list of Tensor, each (leaves, m, r)
+        U for each batch of leaves.
+    transfer : Tensor of shape (slots, r, r)
+        W for each inner node; 0 for the root.
+    core : Tensor of shape (slots, r, r), or None for identities
+        S for each inner node.
+    """
+
+    layout: Layout
+    residual: list[Tensor]
+    basis: list[Tensor]
+    transfer: Tensor
+    core: Tensor | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n = self.layout.tree.n_points
+        return (n, n)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.transfer.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        parts = [*self.residual, *self.basis, self.transfer]
+        return sum(part.nbytes for part in parts) + (0 if self.core is None else self.core.nbytes)
+
+    def __matmul__(self, b: Tensor) -> Tensor:
+        """A b for a vector or for a matrix of several (Algorithm 1)."""
+        if b.shape[0] != self.shape[0]:
+            raise ValueError(f"the matrix has {self.shape[1]} columns but the right side {b.shape[0]} rows")
+        columns = b[:, None] if b.ndim == 1 else b
+        padded = self.layout.pad(columns.to(self.transfer))
+        message = self.collect(padded)
+        ambient = sweep(self.layout, self.transfer, self.core, message)
+        out = torch.empty_like(padded)
+        for batch, residual, basis in zip(self.layout.leaves, self.residual, self.basis, strict=True):
+            out[batch.index] = residual @ padded[batch.index] + basis @ ambient[self.layout.parents(batch)]
+        return self.layout.unpad(out).reshape(b.shape)
+
+    def collect(self, padded: Tensor) -> Tensor:
+        """U_jᵀ b_j for each leaf: shape (leaves, r, columns). `padded` is in the tree's order."""
+        r = self.transfer.shape[-1]
+        message = padded.new_empty(self.layout.tree.n_leaves, r, padded.shape[1])
+        for batch, basis in zip(self.layout.leaves, self.basis, strict=True):
+            message[batch.groups] = basis.mT @ padded[batch.index]
+        return message
+
+    def diagonal(self) -> Tensor:
+        """The diagonal, in the original order of the points."""
+        out = self.transfer.new_empty(self.shape[0] + 1, 1)
+        for batch, residual, basis in zip(self.layout.leaves, self.residual, self.basis, strict=True):
+            right = basis if self.core is None else basis @ self.core[self.layout.parents(batch)]
+            own = residual.diagonal(dim1=-2, dim2=-1) + (right * basis).sum(-1)
+            out[batch.index] = own[..., None]
+        return self.layout.unpad(out)[:, 0]
+
+    def to_dense(self) -> Tensor:
+        """The whole matrix, (n, n). For small n."""
+        return self @ torch.eye(self.shape[0], dtype=self.dtype, device=self.transfer.device)
+
+
+def sweep(layout: Layout, transfer: Tensor, core: Tensor | None, message: Tensor) -> Tensor:
+    """Up and down the tree: what every inner node hears from all leaves.
+
+    With c_j the message of leaf j, and for an inner node i with parent p::
+
+        c_i = W_iᵀ Σ_children c            up
+        e_i = W_i d_i + S_i Σ_children c   down, with d_i = e_p − S_p c_i and d_root = 0
+
+    (Algorithm 1, where d gathers the siblings alone; e_i is that sum with the child itself put in.)
+
+    Parameters
+    ----------
+    message : Tensor of shape (leaves, r, columns)
+
+    Returns
+    -------
+    Tensor of shape (slots, r, columns)
+        e for every inner node.
+    """
+    total = message.new_zeros(layout.n_slots, *message.shape[1:])
+    total.index_add_(0, layout.leaf_parent, message)
+    own = torch.zeros_like(total)
+    for first, stop in reversed(layout.levels[1:]):
+        own[first:stop] = transfer[first:stop].mT @ total[first:stop]
+        total.index_add_(0, layout.slot_parent[first:stop], own[first:stop])
+    if core is not None:
+        total = core @ total
+    for first, stop in layout.levels[1:]:
+        parent = layout.slot_parent[first:stop]
+        sent = own[first:stop] if core is None else core[parent] @ own[first:stop]
+        total[first:stop] += transfer[first:stop] @ (total[parent] - sent)
+    return total

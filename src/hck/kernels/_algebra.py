@@ -1,0 +1,66 @@
+"""Kernels made of kernels."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hck.kernels._base import Kernel
+
+
+class _Pair(Kernel):
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left, self.right = left, right
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> "_Pair":
+        return type(self)(self.left.to(device, dtype), self.right.to(device, dtype))
+
+
+class Sum(_Pair):
+    """k₁(x, x') + k₂(x, x')."""
+
+    def evaluate(self, a: Any, b: Any) -> Tensor:
+        return self.left.evaluate(a, b) + self.right.evaluate(a, b)
+
+    def diagonal(self, a: Any) -> Tensor:
+        return self.left.diagonal(a) + self.right.diagonal(a)
+
+    def __repr__(self) -> str:
+        return f"{self.left} + {self.right}"
+
+
+class Product(_Pair):
+    """k₁(x, x') · k₂(x, x')."""
+
+    def evaluate(self, a: Any, b: Any) -> Tensor:
+        return self.left.evaluate(a, b) * self.right.evaluate(a, b)
+
+    def diagonal(self, a: Any) -> Tensor:
+        return self.left.diagonal(a) * self.right.diagonal(a)
+
+    def __repr__(self) -> str:
+        return f"({self.left}) * ({self.right})"
+
+
+class Scaled(Kernel):
+    """c · k(x, x') with c > 0 (a variance); a tensor that requires a gradient keeps it."""
+
+    def __init__(self, kernel: Kernel, scale: float | Tensor) -> None:
+        if not (math.isfinite(scale) and scale > 0):
+            raise ValueError(f"a kernel can only be scaled by a positive, finite number, got {scale!r}")
+        self.kernel = kernel
+        self.scale = scale if isinstance(scale, Tensor) else float(scale)
+
+    def evaluate(self, a: Any, b: Any) -> Tensor:
+        return self.kernel.evaluate(a, b) * self.scale
+
+    def diagonal(self, a: Any) -> Tensor:
+        return self.kernel.diagonal(a) * self.scale
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> "Scaled":
+        scale = self.scale.to(device, dtype) if isinstance(self.scale, Tensor) else self.scale
+        return Scaled(self.kernel.to(device, dtype), scale)
+
+    def __repr__(self) -> str:
+        return f"{float(self.scale):.6g} * ({self.kernel})"

@@ -1,0 +1,79 @@
+"""What a base kernel is."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+
+class Kernel(ABC):
+    """A symmetric positive definite function k(x, x'), evaluated on blocks of points.
+
+    Calling a kernel takes NumPy arrays, torch tensors or scipy sparse matrices and returns the matrix of
+    its values: an array for arrays and sparse matrices, a tensor for tensors. Kernels can be added and
+    multiplied with each other and scaled by positive numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.kernels import Gaussian, Laplace
+    >>> kernel = 2.0 * Gaussian(lengthscale=0.5) + Laplace(lengthscale=[1.0, 3.0])
+    >>> kernel(np.zeros((3, 2)), np.ones((4, 2))).shape
+    (3, 4)
+    """
+
+    @abstractmethod
+    def evaluate(self, a: Any, b: Any) -> Tensor:
+        """Values between tensors (*batch, n, d) and (*batch, m, d), or between two CSR matrices."""
+
+    @abstractmethod
+    def diagonal(self, a: Any) -> Tensor:
+        """k(x, x) for each row of `a`: shape (*batch, n)."""
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> "Kernel":
+        """The same kernel with its parameters on `device`."""
+        return self
+
+    def __call__(self, a: Any, b: Any = None) -> Any:
+        b = a if b is None else b
+        if sp.issparse(a) != sp.issparse(b):
+            raise TypeError("both arguments must be sparse, or both dense")
+        if isinstance(a, Tensor) or isinstance(b, Tensor):
+            return self.evaluate(*_comparable(torch.as_tensor(a), torch.as_tensor(b)))
+        if sp.issparse(a):
+            return self.evaluate(sp.csr_matrix(a), sp.csr_matrix(b)).numpy()
+        return self.evaluate(*_comparable(_float_tensor(a), _float_tensor(b))).numpy()
+
+    def __add__(self, other: "Kernel") -> "Kernel":
+        from hck.kernels._algebra import Sum
+
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: "Kernel | float") -> "Kernel":
+        from hck.kernels._algebra import Product, Scaled
+
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return Scaled(self, other) if np.ndim(other) == 0 else NotImplemented
+
+    __rmul__ = __mul__
+
+
+def _float_tensor(x: Any) -> Tensor:
+    array = np.asarray(x)
+    return torch.from_numpy(array if array.dtype.kind == "f" else array.astype(np.float64))
+
+
+def _comparable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    for x in (a, b):
+        if x.ndim < 2:
+            raise ValueError(f"expected blocks of shape (*batch, n_points, n_features), got {tuple(x.shape)}")
+    if a.shape[-1] != b.shape[-1]:
+        raise ValueError(f"points have {a.shape[-1]} features on one side and {b.shape[-1]} on the other")
+    dtype = torch.promote_types(a.dtype, b.dtype)
+    if not dtype.is_floating_point:
+        dtype = torch.float64
+    return a.to(dtype), b.to(dtype)

@@ -1,0 +1,73 @@
+"""Distances between all rows of two blocks: stacks of dense tensors, or two CSR matrices."""
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.metrics.pairwise import manhattan_distances
+from torch import Tensor
+
+Block = Tensor | sp.csr_matrix
+
+
+def scale_features(x: Block, lengthscale: Tensor | float) -> Block:
+    """Divide each feature by its lengthscale (or all by one)."""
+    if isinstance(x, Tensor):
+        return x / lengthscale
+    if isinstance(lengthscale, Tensor):
+        lengthscale = lengthscale.detach().cpu().numpy()
+    divisor = lengthscale if np.ndim(lengthscale) == 0 else lengthscale[x.indices]
+    return sp.csr_matrix((x.data / divisor, x.indices, x.indptr), shape=x.shape)
+
+
+def squared_euclidean(a: Block, b: Block) -> Tensor:
+    """‖a_i − b_j‖², never negative; off by rounding relative to the blocks' diameter.
+
+    Shapes (*batch, n, d) and (*batch, m, d) give (*batch, n, m).
+    """
+    return _squared_euclidean(a, b)[0].clamp_min_(0)
+
+
+def euclidean(a: Block, b: Block) -> Tensor:
+    """‖a_i − b_j‖, exactly 0 for equal points and differentiable there (with derivative 0).
+
+    The rounding of a squared distance is amplified by the root near 0, to 1e-8 in float64. Squared
+    distances below rounding are therefore taken as those of equal points.
+    """
+    squared, rounding = _squared_euclidean(a, b)
+    tiny = torch.finfo(squared.dtype).tiny
+    apart = squared > rounding
+    return torch.where(apart, squared.clamp_min(tiny).sqrt(), 0)
+
+
+def manhattan(a: Block, b: Block) -> Tensor:
+    """‖a_i − b_j‖₁, for shapes as in `squared_euclidean`."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return torch.cdist(a, b, p=1.0)
+    return torch.from_numpy(manhattan_distances(a, b))
+
+
+def _squared_euclidean(a: Block, b: Block) -> tuple[Tensor, Tensor]:
+    """Squared distances, possibly negative by rounding, and the size of that rounding."""
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+        return _squared_euclidean_sparse(a, b)
+    # Distances do not depend on the origin, but their rounding does: put it amid the points.
+    centre = b.detach().mean(-2, keepdim=True)
+    a, b = a - centre, b - centre
+    a2 = a.square().sum(-1, keepdim=True)
+    b2 = b.square().sum(-1, keepdim=True)
+    # ‖a‖² + ‖b‖² − 2⟨a, b⟩ as one product, with no further pass over the result.
+    left = torch.cat([a * -2, a2, torch.ones_like(a2)], -1)
+    right = torch.cat([b, torch.ones_like(b2), b2], -1)
+    largest = (a2.amax(-2, keepdim=True) + b2.amax(-2, keepdim=True)).detach()  # (*batch, 1, 1)
+    return left @ right.mT, _rounding(a.shape[-1], a.dtype) * largest
+
+
+def _squared_euclidean_sparse(a: sp.csr_matrix, b: sp.csr_matrix) -> tuple[Tensor, Tensor]:
+    a2 = np.asarray(a.multiply(a).sum(1))
+    b2 = np.asarray(b.multiply(b).sum(1)).T
+    squared = torch.from_numpy(a2 + b2 - 2 * (a @ b.T).toarray())
+    return squared, torch.tensor(_rounding(64, squared.dtype) * float(a2.max() + b2.max()))
+
+
+def _rounding(n_features: int, dtype: torch.dtype) -> float:
+    return (4 + n_features**0.5) * torch.finfo(dtype).eps

@@ -1,0 +1,151 @@
+"""Kernels of the scaled difference (x − x')/σ, with one lengthscale σ or one per feature."""
+
+import math
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.kernels._base import Kernel
+from hck.kernels._distance import euclidean, manhattan, scale_features, squared_euclidean
+
+Lengthscale = float | Tensor
+
+
+class Stationary(Kernel):
+    """A kernel of the scaled difference.
+
+    Parameters
+    ----------
+    lengthscale : float, or array-like of shape (n_features,)
+        σ > 0. A tensor that requires a gradient keeps it.
+    """
+
+    def __init__(self, lengthscale: Any = 1.0) -> None:
+        self.lengthscale = _check_lengthscale(lengthscale)
+
+    @abstractmethod
+    def _profile(self, a: Any, b: Any) -> Tensor:
+        """Values for points that are already divided by the lengthscale."""
+
+    def _amplitude(self) -> Lengthscale:
+        """k(x, x)."""
+        return 1.0
+
+    def evaluate(self, a: Any, b: Any) -> Tensor:
+        scale = self._lengthscale_for(a)
+        values = self._profile(scale_features(a, scale), scale_features(b, scale))
+        amplitude = self._amplitude()
+        return values if isinstance(amplitude, float) and amplitude == 1.0 else values * amplitude
+
+    def diagonal(self, a: Any) -> Tensor:
+        one = (
+            a.new_ones(a.shape[:-1]) if isinstance(a, Tensor) else torch.ones(a.shape[0], dtype=torch.float64)
+        )
+        return one * self._amplitude()
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> "Stationary":
+        if not isinstance(self.lengthscale, Tensor):
+            return self
+        return self._with_lengthscale(self.lengthscale.to(device, dtype))
+
+    def _with_lengthscale(self, lengthscale: Lengthscale) -> "Stationary":
+        return type(self)(lengthscale)
+
+    def _lengthscale_for(self, a: Any) -> Lengthscale:
+        scale = self.lengthscale
+        if not isinstance(scale, Tensor):
+            return scale
+        if scale.ndim and scale.shape[0] != a.shape[-1]:
+            raise ValueError(
+                f"{type(self).__name__} has {scale.shape[0]} lengthscales but the points have "
+                f"{a.shape[-1]} features: give one lengthscale, or one per feature"
+            )
+        return scale.to(a) if isinstance(a, Tensor) else scale
+
+    def __repr__(self) -> str:
+        scale = self.lengthscale
+        shown = (
+            f"{scale:.6g}"
+            if not isinstance(scale, Tensor)
+            else np.array2string(scale.detach().cpu().numpy(), precision=4, separator=", ", threshold=8)
+        )
+        return f"{type(self).__name__}(lengthscale={shown})"
+
+
+class Gaussian(Stationary):
+    """exp(−‖x − x'‖² / 2σ²)."""
+
+    def _profile(self, a: Any, b: Any) -> Tensor:
+        return squared_euclidean(a, b).mul_(-0.5).exp_()
+
+
+class Laplace(Stationary):
+    """exp(−‖x − x'‖₁ / σ)."""
+
+    def _profile(self, a: Any, b: Any) -> Tensor:
+        return manhattan(a, b).neg().exp_()
+
+
+class InverseMultiquadric(Stationary):
+    """σ² / √(‖x − x'‖² + σ²), so that k(x, x) = σ.
+
+    With one lengthscale per feature: σ̄ / √(1 + Σ (x_i − x'_i)²/σ_i²), σ̄ their geometric mean, which is
+    the same thing where they are equal.
+    """
+
+    def _profile(self, a: Any, b: Any) -> Tensor:
+        return squared_euclidean(a, b).add_(1).rsqrt_()
+
+    def _amplitude(self) -> Lengthscale:
+        if isinstance(self.lengthscale, Tensor):
+            return self.lengthscale.log().mean().exp()
+        return self.lengthscale
+
+
+class Matern(Stationary):
+    """The Matérn kernel of half-integer smoothness ν, with s = ‖x − x'‖/σ.
+
+    ν = 1/2: exp(−s);  ν = 3/2: (1 + √3 s) exp(−√3 s);  ν = 5/2: (1 + √5 s + 5s²/3) exp(−√5 s).
+
+    Parameters
+    ----------
+    lengthscale : float, or array-like of shape (n_features,)
+    nu : {0.5, 1.5, 2.5}
+    """
+
+    def __init__(self, lengthscale: Any = 1.0, nu: float = 1.5) -> None:
+        super().__init__(lengthscale)
+        if nu not in (0.5, 1.5, 2.5):
+            raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {nu!r}")
+        self.nu = float(nu)
+
+    def _profile(self, a: Any, b: Any) -> Tensor:
+        s = euclidean(a, b).mul_(math.sqrt(2 * self.nu))
+        decay = torch.exp(-s)
+        if self.nu == 0.5:
+            return decay
+        if self.nu == 1.5:
+            return decay.addcmul(s, decay)
+        return decay * (1 + s + s.square() / 3)
+
+    def _with_lengthscale(self, lengthscale: Lengthscale) -> "Matern":
+        return Matern(lengthscale, self.nu)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, nu={self.nu})"
+
+
+def _check_lengthscale(value: Any) -> Lengthscale:
+    if isinstance(value, Tensor) and value.requires_grad:
+        return value
+    array = np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value)
+    if array.dtype.kind not in "fiu" or array.ndim > 1 or array.size == 0:
+        raise ValueError(f"lengthscale must be a number or one number per feature, got {value!r}")
+    if not (np.isfinite(array).all() and (array > 0).all()):
+        raise ValueError(f"lengthscale must be positive and finite, got {value!r}")
+    if isinstance(value, Tensor):
+        return value
+    return float(array) if array.ndim == 0 else torch.from_numpy(array.astype(np.float64))

@@ -1,0 +1,75 @@
+"""Partitions of the domain: trees, what cuts them, and the landmarks of their nodes."""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from hck.kernels import Kernel
+from hck.partition.centres import KMeans, centre_rules
+from hck.partition.cutter import Cutter, grow, leaf_size_for
+from hck.partition.hyperplane import KD, PCA, RandomProjection
+from hck.partition.kernel_cut import KernelCut
+from hck.partition.landmarks import Landmarks, choose_landmarks
+from hck.partition.tree import Rule, Tree
+from hck.points import Points, VectorPoints
+
+__all__ = [
+    "KD",
+    "PCA",
+    "Cutter",
+    "KMeans",
+    "KernelCut",
+    "Landmarks",
+    "RandomProjection",
+    "Rule",
+    "Tree",
+    "choose_landmarks",
+    "leaf_size_for",
+    "make_tree",
+]
+
+_BY_NAME: dict[str, type[Cutter]] = {
+    "random_projection": RandomProjection,
+    "pca": PCA,
+    "kd": KD,
+    "kmeans": KMeans,
+    "kernel": KernelCut,
+}
+
+
+def make_tree(
+    partition: Any,
+    points: Points,
+    kernel: Kernel,
+    rank: int,
+    leaf_size: int | None = None,
+    generator: torch.Generator | None = None,
+) -> Tree:
+    """A tree over the points.
+
+    Parameters
+    ----------
+    partition : {"random_projection", "pca", "kd", "kmeans", "kernel"}, Cutter or Tree
+        How to cut. A Tree is taken as it is; it must be a tree over as many points.
+    leaf_size : int or None
+        Nodes of more points are cut. None: ⌈n/2^⌊log₂(n/rank)⌋⌉, so that leaves hold `rank` to
+        2·`rank` points.
+    """
+    if isinstance(partition, Tree):
+        if partition.n_points != len(points):
+            raise ValueError(f"the tree is over {partition.n_points} points, but there are {len(points)}")
+        tree = partition.to(points.device)
+        if tree.rules is None and isinstance(points, VectorPoints):
+            tree = replace(tree, rules=centre_rules(tree, points))
+        return tree
+    if isinstance(partition, str):
+        if partition not in _BY_NAME:
+            raise ValueError(f"unknown partition {partition!r}; known partitions: {', '.join(_BY_NAME)}")
+        partition = _BY_NAME[partition]()
+    if not isinstance(partition, Cutter):
+        raise TypeError(f"partition must be a name, a Cutter or a Tree, got {partition!r}")
+    if generator is None:
+        generator = torch.Generator(points.device).manual_seed(0)
+    size = leaf_size_for(len(points), rank) if leaf_size is None else leaf_size
+    return grow(points, kernel, partition, size, generator)

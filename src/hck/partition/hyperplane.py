@@ -1,0 +1,144 @@
+"""Cuts by hyperplanes, balanced at the median: random projections, principal axes, coordinate axes."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hck.blocks import ranges
+from hck.partition.cutter import Cutter, Frontier, halve
+from hck.partition.tree import Rule
+from hck.points import Points, VectorPoints
+
+# Principal axes are only a direction to cut by: a sample of each node and a few iterations suffice.
+_POWER_ITERATIONS = 10
+_MOST_POINTS_PER_AXIS = 512
+# Directions that the nodes of one level share in a random projection: few, so that one product serves all.
+_SHARED_DIRECTIONS = 8
+# Attempts to separate points that a hyperplane does not: how far each turns its direction.
+_TURNS = (1e-3, 1.0)
+
+
+@dataclass(frozen=True)
+class HyperplaneRule(Rule):
+    """Child 1 if ⟨x, direction⟩ exceeds the threshold of the node, else child 0."""
+
+    directions: Tensor  # (directions, d)
+    pick: Tensor  # (nodes,): the direction of each node
+    threshold: Tensor  # (nodes,)
+
+    def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
+        value = as_vectors(points).project(rows, self.directions, self.pick[which])
+        return (value > self.threshold[which]).long()
+
+    def to(self, device: torch.device) -> "HyperplaneRule":
+        return HyperplaneRule(self.directions.to(device), self.pick.to(device), self.threshold.to(device))
+
+
+class HyperplaneCutter(Cutter):
+    """Halves each node at the median of its points' projections on a direction."""
+
+    def check(self, points: Points) -> None:
+        as_vectors(points)
+
+    @abstractmethod
+    def directions(self, frontier: Frontier) -> tuple[Tensor, Tensor]:
+        """Directions (directions, d), and which of them each node takes (nodes,)."""
+
+    def cut(self, frontier: Frontier) -> tuple[Tensor, Rule]:
+        points = as_vectors(frontier.points)
+        directions, pick = self.directions(frontier)
+        rows, which = frontier.members()
+        below, above, child = halve(frontier, points.project(rows, directions, pick[which]))
+        for turn in _TURNS:
+            tied = _tied(below, above).nonzero().squeeze(1)
+            if len(tied) == 0:
+                break
+            turned = _turned(directions[pick[tied]], turn, frontier.generator)
+            redo = frontier.subset(tied)
+            rows, which = redo.members()
+            below[tied], above[tied], _ = halve(redo, points.project(rows, turned, which))
+            pick[tied] = torch.arange(len(tied), device=pick.device) + len(directions)
+            directions = torch.cat([directions, turned])
+        # Equal points on both sides cannot be told apart: new ones like them go to the first child.
+        threshold = torch.where(_tied(below, above), below, (below + above) / 2)
+        return child, HyperplaneRule(directions, pick, threshold)
+
+
+class RandomProjection(HyperplaneCutter):
+    """Directions drawn at random, uniformly on the sphere: fast, and as good as principal axes.
+
+    Each level has a few directions of its own, and each of its nodes takes one of them at random.
+    """
+
+    def directions(self, frontier: Frontier) -> tuple[Tensor, Tensor]:
+        nodes, points = len(frontier), as_vectors(frontier.points)
+        count = min(nodes, _SHARED_DIRECTIONS)
+        pick = torch.randint(count, (nodes,), generator=frontier.generator, device=points.device)
+        return _random_directions(count, points, frontier.generator), pick
+
+
+class PCA(HyperplaneCutter):
+    """The principal axis of each node's points, by power iteration on their covariance."""
+
+    def directions(self, frontier: Frontier) -> tuple[Tensor, Tensor]:
+        nodes, points = len(frontier), as_vectors(frontier.points)
+        sample = frontier.size.clamp_max(_MOST_POINTS_PER_AXIS)
+        number, which = ranges(torch.zeros_like(sample), sample)
+        rows = frontier.order[frontier.start[which] + number * (frontier.size // sample)[which]]
+        mean = points.accumulate(rows, (1 / sample.to(points.dtype))[which], which, nodes)
+        axis = _random_directions(nodes, points, frontier.generator)
+        for _ in range(_POWER_ITERATIONS):
+            weight = points.project(rows, axis, which) - (mean * axis).sum(1)[which]
+            # Σ weight (x − mean); the weights of a node add up to 0, so the mean drops out
+            product = points.accumulate(rows, weight, which, nodes)
+            length = product.norm(dim=1, keepdim=True)
+            axis = torch.where(length > 0, product / length, axis)
+        return axis, torch.arange(nodes, device=points.device)
+
+
+class KD(HyperplaneCutter):
+    """The coordinate axis along which each node's points vary most.
+
+    Where many points share the median coordinate, as in binary columns, the hyperplane is turned slightly
+    in a random direction, so that they can be told apart.
+    """
+
+    def directions(self, frontier: Frontier) -> tuple[Tensor, Tensor]:
+        nodes, points = len(frontier), as_vectors(frontier.points)
+        rows, which = frontier.members()
+        weight = (1 / frontier.size.to(points.dtype))[which]
+        mean = points.accumulate(rows, weight, which, nodes)
+        spread = points.accumulate(rows, weight, which, nodes, squares=True) - mean.square()
+        widest = spread.argmax(1)
+        axes, pick = torch.unique(widest, return_inverse=True)
+        directions = torch.zeros(len(axes), points.n_features, dtype=points.dtype, device=points.device)
+        return directions.scatter_(1, axes[:, None], 1.0), pick
+
+
+def as_vectors(points: Points) -> VectorPoints:
+    """The points, if they have coordinates; else a TypeError that says what to do."""
+    if not isinstance(points, VectorPoints):
+        raise TypeError(
+            "points without coordinates cannot be cut by hyperplanes or centres: use partition='kernel', "
+            "which needs the base kernel alone, or give a Tree"
+        )
+    return points
+
+
+def _random_directions(count: int, points: VectorPoints, generator: torch.Generator) -> Tensor:
+    shape = (count, points.n_features)
+    direction = torch.randn(shape, generator=generator, dtype=points.dtype, device=points.device)
+    return direction / direction.norm(dim=1, keepdim=True)
+
+
+def _turned(direction: Tensor, turn: float, generator: torch.Generator) -> Tensor:
+    noise = torch.randn(direction.shape, generator=generator, dtype=direction.dtype, device=direction.device)
+    return direction + turn * noise / noise.norm(dim=1, keepdim=True)
+
+
+def _tied(below: Tensor, above: Tensor) -> Tensor:
+    """Whether the halves are not separated by more than rounding."""
+    size = torch.maximum(below.abs(), above.abs())
+    return above - below <= 32 * torch.finfo(below.dtype).eps * size

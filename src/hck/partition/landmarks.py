@@ -1,0 +1,220 @@
+"""The landmarks of each node, through which the kernel sees what lies beyond the node's children."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from scipy.sparse import csr_matrix
+from torch import Tensor
+
+from hck.blocks import Blocks, batches, consecutive
+from hck.kernels import Kernel
+from hck.partition.centres import kmeans_centres
+from hck.partition.hyperplane import as_vectors
+from hck.partition.tree import Tree
+from hck.points import DensePoints, Points, SparsePoints, as_points, cross
+
+# Landmarks other than uniform samples are chosen among this many random candidates per landmark.
+_CANDIDATES = 8
+_VALUES_AT_ONCE = 2**23
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Landmark sets of the inner nodes of a tree.
+
+    Attributes
+    ----------
+    points : Points
+        What the sets are made of: the training points in the tree's order, or points of their own.
+    blocks : Blocks
+        Positions in `points`: shape (inner nodes, rank). A tree that is a single leaf has one empty set.
+    """
+
+    points: Points
+    blocks: Blocks
+
+    @property
+    def rank(self) -> int:
+        """The size of the largest set."""
+        return self.blocks.index.shape[1]
+
+    def of_slot(self, slot: int) -> Points:
+        """The landmarks of one inner node."""
+        index = self.blocks.index[slot]
+        return self.points.take(index[index >= 0])
+
+
+def choose_landmarks(
+    how: Any, points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator
+) -> Landmarks:
+    """Choose landmarks for every inner node.
+
+    Parameters
+    ----------
+    how : {"uniform", "kmeans", "farthest", "same"}, array-like, or list of array-like
+        - ``"uniform"``: a random sample of the node's points;
+        - ``"kmeans"``: centres of a k-means clustering of the node's points;
+        - ``"farthest"``: points of the node picked one after another, each the farthest from those before
+          in the kernel's feature space (any kind of points);
+        - ``"same"``: one random sample of all points, the same for every node. The kernel is then the
+          compositional kernel of the paper's Section 2.1, whatever the tree;
+        - an array of points, used for every node; a list of arrays, one for each inner node.
+    points : Points
+        The training points in the tree's order.
+    rank : int
+        How many landmarks a node has. A node with fewer points has as many as it has points.
+    """
+    if tree.depth == 0:
+        return Landmarks(points, Blocks(torch.full((1, 1), -1, device=points.device), full=False))
+    if isinstance(how, str):
+        if how not in _CHOOSERS:
+            raise ValueError(f"unknown landmarks {how!r}; known: {', '.join(_CHOOSERS)}")
+        return _CHOOSERS[how](points, tree, rank, kernel, generator)
+    return _given(how, points, tree)
+
+
+def _uniform(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
+    start, size = tree.start[tree.inner], tree.size[tree.inner]
+    sample = sample_without_replacement(size, rank, generator)
+    return Landmarks(points, Blocks((start[:, None] + sample.index).where(sample.mask, -1), sample.full))
+
+
+def _same(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
+    sample = torch.randperm(len(points), generator=generator, device=points.device)[:rank]
+    return Landmarks(points, Blocks(sample.expand(len(tree.inner), -1), full=True))
+
+
+def _farthest(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
+    candidates = _uniform(points, tree, _CANDIDATES * rank, kernel, generator).blocks
+    width = candidates.index.shape[1]
+    chosen = torch.full((len(tree.inner), rank), -1, device=points.device)
+    for batch in _slot_batches(len(candidates), width * (2 + points.values_per_point), points.device):
+        block = candidates[batch]
+        picks = _farthest_in_block(points, block, min(rank, width), kernel)
+        chosen[batch, : picks.shape[1]] = picks
+    return Landmarks(points, Blocks(chosen, bool((chosen >= 0).all())))
+
+
+def _farthest_in_block(points: Points, block: Blocks, count: int, kernel: Kernel) -> Tensor:
+    """Greedy picks in each row of a block of candidates: positions, -1 where a row has no more."""
+    nodes, width = block.index.shape
+    row = torch.arange(nodes, device=points.device)
+    singles = Blocks(block.index.reshape(-1, 1), block.full)
+    own = cross(kernel, points, singles, points, singles).reshape(nodes, width)  # k(x, x)
+    gap = own.masked_fill(~block.mask, -torch.inf)  # squared distance to the picks so far
+    picks = []
+    latest = torch.zeros(nodes, dtype=torch.long, device=points.device)  # candidates are in random order
+    for _ in range(count):
+        real = gap[row, latest] > -torch.inf
+        position = block.index[row, latest].where(real, -1)
+        picks.append(position)
+        to_latest = cross(kernel, points, block, points, Blocks(position[:, None], full=False))[..., 0]
+        distance = own - 2 * to_latest + own[row, latest][:, None]
+        gap = torch.minimum(gap, distance)
+        gap[row, latest] = -torch.inf
+        latest = gap.argmax(1)
+    return torch.stack(picks, 1)
+
+
+def _kmeans(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
+    vectors = as_vectors(points)
+    sample = _uniform(points, tree, _CANDIDATES * rank, kernel, generator).blocks.index
+    seed = generator.initial_seed() % 2**32
+    sets = [
+        kmeans_centres(vectors, row[row >= 0], rank, max_iter=10, seed=seed).cpu().numpy() for row in sample
+    ]
+    return _given(sets, points, tree)
+
+
+_CHOOSERS: dict[str, Callable[..., Landmarks]] = {
+    "uniform": _uniform,
+    "kmeans": _kmeans,
+    "farthest": _farthest,
+    "same": _same,
+}
+
+
+def _given(how: Any, points: Points, tree: Tree) -> Landmarks:
+    """Landmarks from one array for all nodes, or from a list of arrays, one for each."""
+    nodes = len(tree.inner)
+    if not isinstance(how, list):
+        points = _like(how, points)
+        every = torch.arange(len(points), device=points.device).expand(nodes, -1)
+        return Landmarks(points, Blocks(every, full=True))
+    if len(how) != nodes:
+        raise ValueError(
+            f"the list of landmarks has {len(how)} sets but the tree has {nodes} inner nodes; "
+            "give one set for each, in the order of tree.inner, or one array for all"
+        )
+    sets = [_like(one, points) for one in how]
+    count = torch.tensor([len(one) for one in sets], device=points.device)
+    joined = sets[0]
+    if isinstance(joined, DensePoints):
+        joined = DensePoints(torch.cat([one.x for one in sets]))  # type: ignore[attr-defined]
+    else:
+        for one in sets[1:]:
+            joined = joined.join(one)
+    full = bool((count == count[0]).all())
+    return Landmarks(joined, consecutive(count.cumsum(0) - count, count, int(count.max()), full))
+
+
+def _like(x: Any, points: Points) -> Points:
+    """User's landmarks in the form of the training points."""
+    made = as_points(
+        x, points.dtype, points.device, objects=not isinstance(points, DensePoints | SparsePoints)
+    )
+    if isinstance(points, SparsePoints) and isinstance(made, DensePoints):
+        made = as_points(csr_matrix(made.x.cpu().numpy()), points.dtype, points.device)
+    if len(made) == 0:
+        raise ValueError("a set of landmarks is empty")
+    if getattr(made, "n_features", 0) != getattr(points, "n_features", 0):
+        raise ValueError(
+            f"landmarks have {made.n_features} features, the training points {points.n_features}"  # type: ignore[attr-defined]
+        )
+    return made
+
+
+def sample_without_replacement(size: Tensor, count: int, generator: torch.Generator) -> Blocks:
+    """`count` different random numbers below size[i] for each i; all numbers where there are fewer."""
+    device = size.device
+    width = min(count, int(size.max()))
+    index = torch.full((len(size), width), -1, device=device)
+    small = size <= 8 * width
+    for batch in batches(
+        torch.zeros_like(size), size.where(small, 0), lambda w: max(1, _VALUES_AT_ONCE // w)
+    ):
+        key = torch.rand(batch.index.shape, generator=generator, device=device)
+        key = key.masked_fill(~batch.mask, 2.0)
+        picked = key.argsort(1)[:, :width]
+        index[batch.groups, : picked.shape[1]] = picked.where(picked < size[batch.groups][:, None], -1)
+    big = (~small).nonzero().squeeze(1)
+    if len(big):
+        index[big] = _sample_by_rejection(size[big], width, generator)
+    return Blocks(index, bool((size >= width).all()))
+
+
+def _sample_by_rejection(size: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """Draw with repetition, and draw repeated numbers anew until there are none."""
+    shape = (len(size), count)
+    bound = size[:, None].to(torch.float64)
+
+    def draw() -> Tensor:
+        uniform = torch.rand(shape, generator=generator, device=size.device, dtype=torch.float64)
+        return (uniform * bound).long().clamp_max(size[:, None] - 1)
+
+    index = draw().sort(1).values
+    while True:
+        repeated = torch.zeros(shape, dtype=torch.bool, device=size.device)
+        repeated[:, 1:] = index[:, 1:] == index[:, :-1]
+        if not repeated.any():
+            # sorted so far; a random order, so that the first few are a sample too
+            shuffle = torch.rand(shape, generator=generator, device=size.device).argsort(1)
+            return index.gather(1, shuffle)
+        index = draw().where(repeated, index).sort(1).values
+
+
+def _slot_batches(slots: int, values_per_slot: int, device: torch.device) -> list[Tensor]:
+    step = max(1, _VALUES_AT_ONCE // values_per_slot)
+    return list(torch.arange(slots, device=device).split(step))

@@ -1,0 +1,321 @@
+"""The tree that a partition of the domain makes, as flat arrays."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.points import Points, as_points
+
+
+class Rule(ABC):
+    """Sends the points of the nodes of one level, those that have children, on to the children."""
+
+    @abstractmethod
+    def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
+        """The child number, from 0, for each i: points[rows[i]] lies in the level's inner node which[i]."""
+
+    @abstractmethod
+    def to(self, device: torch.device) -> "Rule":
+        """The same rule with its arrays on `device`."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A rooted tree over a sequence of points.
+
+    Nodes are numbered level by level from the root, which is node 0; the children of a node are consecutive.
+    `order` lists the points so that those of every node are consecutive too.
+
+    Attributes
+    ----------
+    parent : Tensor of shape (nodes,)
+        The parent of each node; -1 for the root.
+    start, stop : Tensor of shape (nodes,)
+        Node i owns the points ``order[start[i]:stop[i]]``.
+    order : Tensor of shape (n,)
+        A permutation of the points.
+    rules : tuple of Rule, or None
+        One for each level but the last: how new points find their leaf.
+
+    Examples
+    --------
+    >>> from hck.partition import Tree
+    >>> tree = Tree.from_labels([["a", "x"], ["b", "x"], ["a", "y"], ["a", "x"]])
+    >>> tree.n_leaves, tree.depth, tree.order.tolist()
+    (3, 2, [0, 3, 2, 1])
+    """
+
+    parent: Tensor
+    start: Tensor
+    stop: Tensor
+    order: Tensor
+    rules: tuple[Rule, ...] | None = field(default=None, repr=False)
+
+    # Shape ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def level(self) -> Tensor:
+        """The distance of each node from the root."""
+        parent = self.parent.tolist()
+        level = [0] * len(parent)
+        for i in range(1, len(parent)):
+            level[i] = level[parent[i]] + 1
+        return torch.tensor(level, device=self.device)
+
+    @cached_property
+    def n_children(self) -> Tensor:
+        """The number of children of each node."""
+        return torch.bincount(self.parent[1:], minlength=self.n_nodes)
+
+    @cached_property
+    def first_child(self) -> Tensor:
+        """The first child of each node; meaningless for leaves."""
+        return self.n_children.cumsum(0) - self.n_children + 1
+
+    @cached_property
+    def is_leaf(self) -> Tensor:
+        return self.n_children == 0
+
+    @cached_property
+    def leaves(self) -> Tensor:
+        """The nodes that are leaves, ascending. A leaf's position here is its leaf number."""
+        return self.is_leaf.nonzero().squeeze(1)
+
+    @cached_property
+    def inner(self) -> Tensor:
+        """The nodes that are not leaves, ascending. Such a node's position here is its slot."""
+        return (~self.is_leaf).nonzero().squeeze(1)
+
+    @cached_property
+    def slot(self) -> Tensor:
+        """The slot of each node; -1 for leaves."""
+        slot = torch.full_like(self.parent, -1)
+        slot[self.inner] = torch.arange(len(self.inner), device=self.device)
+        return slot
+
+    @cached_property
+    def inner_levels(self) -> list[tuple[int, int]]:
+        """The slots of each level, as ranges; from the root down."""
+        counts = torch.bincount(self.level[self.inner], minlength=self.depth).tolist()
+        stops = list(accumulate(counts))
+        return [(stop - count, stop) for stop, count in zip(stops, counts, strict=True)]
+
+    @cached_property
+    def size(self) -> Tensor:
+        """The number of points of each node."""
+        return self.stop - self.start
+
+    @property
+    def n_points(self) -> int:
+        return len(self.order)
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.parent)
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self.leaves)
+
+    @cached_property
+    def depth(self) -> int:
+        """The level of the deepest leaf."""
+        return int(self.level.max())
+
+    @property
+    def device(self) -> torch.device:
+        return self.parent.device
+
+    @cached_property
+    def leaf_of_point(self) -> Tensor:
+        """The leaf number of each training point, in the points' original order."""
+        leaf = torch.empty_like(self.order)
+        numbers = torch.arange(self.n_leaves, device=self.device)
+        by_start = self.start[self.leaves].argsort()
+        leaf[self.order] = numbers[by_start].repeat_interleave(self.size[self.leaves][by_start])
+        return leaf
+
+    # Use --------------------------------------------------------------------------------------------
+
+    def route(self, x: Any) -> Tensor:
+        """The leaf number of each point of `x` (an array, a sparse matrix or Points)."""
+        points = as_points(x, device=self.device) if not isinstance(x, Points) else x
+        node = torch.zeros(len(points), dtype=torch.long, device=self.device)
+        if self.depth == 0:
+            return node
+        if self.rules is None:
+            raise ValueError(
+                "this tree has no rule that sends new points to leaves: give `route` when you make it, "
+                "or fit it with points, so that nearest centres can be used"
+            )
+        for (first, _), rule in zip(self.inner_levels, self.rules, strict=True):
+            rows = (~self.is_leaf[node]).nonzero().squeeze(1)
+            here = node[rows]
+            node[rows] = self.first_child[here] + rule.choose(points, rows, self.slot[here] - first)
+        return torch.searchsorted(self.leaves, node)
+
+    def to(self, device: torch.device | str) -> "Tree":
+        """The same tree on another device."""
+        device = torch.device(device)
+        rules = None if self.rules is None else tuple(rule.to(device) for rule in self.rules)
+        moved = (t.to(device) for t in (self.parent, self.start, self.stop, self.order))
+        return Tree(*moved, rules)
+
+    def __repr__(self) -> str:
+        sizes = self.size[self.leaves]
+        return (
+            f"Tree({self.n_points} points, {self.n_nodes} nodes, {self.n_leaves} leaves of {int(sizes.min())} "
+            f"to {int(sizes.max())} points, depth {self.depth})"
+        )
+
+    # Trees given by the user ------------------------------------------------------------------------
+
+    @classmethod
+    def from_parents(cls, parent: Any, leaf: Any, route: Callable[[Any], Any] | None = None) -> "Tree":
+        """A tree from the parent of each node and the leaf of each point.
+
+        Parameters
+        ----------
+        parent : array-like of shape (nodes,)
+            -1 for the root. Nodes may be numbered in any way.
+        leaf : array-like of shape (n,)
+            The node, a leaf, in which each point lies. Every leaf needs a point.
+        route : callable, optional
+            Takes new points as given to `predict` and returns the node (a leaf) of each. Without it,
+            new points go down the tree to the child with the nearest centre.
+        """
+        parents = np.asarray(parent, dtype=np.int64)
+        leaf = np.asarray(leaf, dtype=np.int64)
+        renumber, sizes, order = _lay_out(parents, leaf)
+        new_parent = np.full(len(parents), -1)
+        new_parent[renumber] = np.where(parents >= 0, renumber[parents], -1)
+        start = np.zeros(len(parents), dtype=np.int64)
+        taken = start.copy()
+        for i in range(1, len(parents)):
+            p = new_parent[i]
+            start[i] = start[p] + taken[p]
+            taken[p] += sizes[i]
+        tree = cls(*(torch.from_numpy(a) for a in (new_parent, start, start + sizes, order)))
+        return tree if route is None else replace(tree, rules=_function_rules(tree, route, renumber))
+
+    @classmethod
+    def from_labels(cls, labels: Any, route: Callable[[Any], Any] | None = None) -> "Tree":
+        """A tree from nested labels of the points, such as country, state, county.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n,) or (n, levels)
+            Points that share their first ℓ labels share a node at level ℓ. Where a label does not divide
+            a group, no level is made for it.
+        route : callable, optional
+            Takes new points and returns their labels, in the same form. A combination of labels that no
+            training point has is an error.
+        """
+        table = np.asarray(labels)
+        table = table[:, None] if table.ndim == 1 else table
+        if table.ndim != 2 or table.size == 0:
+            raise ValueError(f"labels must have shape (n,) or (n, levels), got {np.shape(labels)}")
+        parents, node = [-1], np.zeros(len(table), dtype=np.int64)
+        for column in table.T:
+            _, codes = np.unique(column, return_inverse=True)
+            groups, member = np.unique(np.stack([node, codes]), axis=1, return_inverse=True)
+            divided = np.bincount(groups[0], minlength=len(parents)) > 1
+            fresh = np.where(divided[groups[0]], len(parents) + np.cumsum(divided[groups[0]]) - 1, groups[0])
+            parents.extend(groups[0][divided[groups[0]]])
+            node = fresh[member.reshape(-1)]
+        if route is None:
+            return cls.from_parents(parents, node)
+        known = {tuple(row): leaf for row, leaf in zip(table.tolist(), node.tolist(), strict=True)}
+
+        def find(x: Any) -> list[int]:
+            rows = np.asarray(route(x))
+            rows = rows[:, None] if rows.ndim == 1 else rows
+            missing = {tuple(row) for row in rows.tolist()} - known.keys()
+            if missing:
+                raise ValueError(f"no training point has the labels {sorted(missing, key=str)[0]}")
+            return [known[tuple(row)] for row in rows.tolist()]
+
+        return cls.from_parents(parents, node, find)
+
+
+@dataclass(frozen=True)
+class FunctionRule(Rule):
+    """Routes by a function given by the user, which names the leaf at once."""
+
+    function: Callable[[Any], Any]
+    child: (
+        Tensor  # (nodes,): which child at this level leads to the leaf; -1 for nodes that are no leaf below
+    )
+
+    def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
+        leaf = torch.as_tensor(np.asarray(self.function(_raw(points.take(rows)))), dtype=torch.long)
+        if leaf.shape != rows.shape or leaf.min() < 0 or leaf.max() >= len(self.child):
+            raise ValueError("the tree's route function must return a node of the tree for each point")
+        child = self.child[leaf.to(self.child.device)]
+        if (child < 0).any():
+            raise ValueError("the tree's route function returned a node that is not a leaf")
+        return child
+
+    def to(self, device: torch.device) -> "FunctionRule":
+        return FunctionRule(self.function, self.child.to(device))
+
+
+def _function_rules(tree: Tree, route: Callable[[Any], Any], renumber: np.ndarray) -> tuple[Rule, ...]:
+    child = torch.full((tree.depth, tree.n_nodes), -1)
+    for leaf in tree.leaves.tolist():
+        node = leaf
+        for level in reversed(range(int(tree.level[leaf]))):
+            parent = int(tree.parent[node])
+            child[level, leaf] = node - int(tree.first_child[parent])
+            node = parent
+    return tuple(FunctionRule(route, row[torch.from_numpy(renumber)]) for row in child)
+
+
+def _raw(points: Points) -> Any:
+    x = points.x  # type: ignore[attr-defined]
+    return x.cpu().numpy() if isinstance(x, Tensor) else x
+
+
+def _lay_out(parent: np.ndarray, leaf: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Check a tree, and number its nodes by level: new numbers, sizes by new number, order of points."""
+    nodes = len(parent)
+    roots = np.flatnonzero(parent < 0)
+    if parent.ndim != 1 or len(roots) != 1 or parent.max() >= nodes:
+        raise ValueError("`parent` must name a node for each node but one, the root, which has -1")
+    if leaf.ndim != 1 or len(leaf) == 0 or leaf.min() < 0 or leaf.max() >= nodes:
+        raise ValueError("`leaf` must name a node of the tree for each point")
+    children: list[list[int]] = [[] for _ in range(nodes)]
+    for i, p in enumerate(parent.tolist()):
+        if p >= 0:
+            children[p].append(i)
+    walk = [int(roots[0])]
+    for i in walk:  # grows while we walk: breadth first
+        walk.extend(children[i])
+    if len(walk) != nodes:
+        raise ValueError("`parent` contains a cycle: some nodes are not below the root")
+    if any(len(c) == 1 for c in children):
+        raise ValueError(
+            "every node must have no child or at least two; merge a single child with its parent"
+        )
+    if any(children[i] for i in np.unique(leaf)):
+        raise ValueError("points must lie in leaves, but `leaf` names a node that has children")
+    size = np.bincount(leaf, minlength=nodes)
+    for i in reversed(walk):
+        if not children[i] and size[i] == 0:
+            raise ValueError(f"leaf {i} has no points; every leaf needs at least one")
+        size[i] += sum(size[c] for c in children[i])
+    renumber = np.empty(nodes, dtype=np.int64)
+    renumber[walk] = np.arange(nodes)
+    position, rank, stack = 0, np.zeros(nodes, dtype=np.int64), [int(roots[0])]
+    while stack:  # depth first: leaves in the order in which their points are listed
+        i = stack.pop()
+        rank[i], position = position, position + 1
+        stack.extend(reversed(children[i]))
+    return renumber, size[walk], np.argsort(rank[leaf], kind="stable")

@@ -1,0 +1,304 @@
+"""Sets of points: dense, sparse, or objects of any kind, behind one small interface.
+
+The rest of the package never asks what a point is. It asks for kernel values between blocks of points
+(`cross`), and, to cut a domain by hyperplanes, for projections on directions.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from hck.blocks import Blocks
+
+if TYPE_CHECKING:
+    from hck.kernels import Kernel
+
+__all__ = ["DensePoints", "ObjectPoints", "Points", "SparsePoints", "as_points", "cross"]
+
+_CHUNK = 2**17  # numbers gathered at once when projecting: about what a cache holds
+_FEW_DIRECTIONS = 32
+
+
+class Points(ABC):
+    """A finite sequence of points of one kind, with the dtype and device of numbers computed from it."""
+
+    dtype: torch.dtype
+    device: torch.device
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def take(self, index: Tensor) -> "Points":
+        """The points at `index` (1-D), in that order."""
+
+    @abstractmethod
+    def join(self, other: "Points") -> "Points":
+        """These points followed by others of the same kind."""
+
+    @abstractmethod
+    def to(self, device: torch.device) -> "Points":
+        """The same points with their numbers on another device."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+
+    @property
+    @abstractmethod
+    def values_per_point(self) -> int:
+        """How many numbers a point has once gathered; 0 if none are gathered."""
+
+    @abstractmethod
+    def _cross(self, kernel: "Kernel", rows: Blocks, other: "Points", columns: Blocks) -> Tensor: ...
+
+
+class VectorPoints(Points):
+    """Points with coordinates, which can be projected and averaged."""
+
+    n_features: int
+
+    @abstractmethod
+    def project(self, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
+        """⟨x[rows[i]], directions[which[i]]⟩ for each i."""
+
+    @abstractmethod
+    def accumulate(
+        self, rows: Tensor, weights: Tensor, which: Tensor, groups: int, squares: bool = False
+    ) -> Tensor:
+        """Row g is the sum of weights[i] · x[rows[i]] over the i with which[i] = g.
+
+        With `squares`, of the coordinates' squares.
+        """
+
+    @abstractmethod
+    def numpy(self, rows: Tensor) -> Any:
+        """Some of the points as scikit-learn takes them: an array, or a CSR matrix."""
+
+
+class DensePoints(VectorPoints):
+    """Rows of a tensor of shape (n, d)."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.x = x
+        self.dtype, self.device, self.n_features = x.dtype, x.device, x.shape[1]
+
+    def __len__(self) -> int:
+        return self.x.shape[0]
+
+    def take(self, index: Tensor) -> "DensePoints":
+        return DensePoints(self.x[index])
+
+    def to(self, device: torch.device) -> "DensePoints":
+        return DensePoints(self.x.to(device))
+
+    def join(self, other: Points) -> "DensePoints":
+        check_same_kind(self, other)
+        return DensePoints(torch.cat([self.x, other.x]))  # type: ignore[attr-defined]
+
+    @property
+    def nbytes(self) -> int:
+        return self.x.nbytes
+
+    @property
+    def values_per_point(self) -> int:
+        return self.n_features
+
+    def project(self, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
+        if len(directions) <= _FEW_DIRECTIONS and 2 * len(rows) >= len(self):
+            # All points on all directions, in the order of memory: cheaper than gathering rows.
+            pick = torch.zeros(len(self), dtype=torch.long, device=self.device)
+            pick[rows] = which
+            step = max(1, _CHUNK // self.n_features) if self.device.type == "cpu" else len(self)
+            turned = directions.mT
+            parts = zip(self.x.split(step), pick.split(step), strict=True)
+            return torch.cat([(x @ turned).gather(1, p[:, None])[:, 0] for x, p in parts])[rows]
+        out = torch.empty(len(rows), dtype=self.dtype, device=self.device)
+        step = max(1, _CHUNK // self.n_features)
+        for i in range(0, len(rows), step):
+            torch.sum(self.x[rows[i : i + step]] * directions[which[i : i + step]], 1, out=out[i : i + step])
+        return out
+
+    def accumulate(
+        self, rows: Tensor, weights: Tensor, which: Tensor, groups: int, squares: bool = False
+    ) -> Tensor:
+        out = torch.zeros(groups, self.n_features, dtype=self.dtype, device=self.device)
+        step = max(1, _CHUNK // self.n_features)
+        for i in range(0, len(rows), step):
+            part = self.x[rows[i : i + step]]
+            part = part.square() if squares else part
+            out.index_add_(0, which[i : i + step], part * weights[i : i + step, None])
+        return out
+
+    def numpy(self, rows: Tensor) -> np.ndarray:
+        return self.x[rows].cpu().numpy()
+
+    def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks) -> Tensor:
+        return kernel.evaluate(self.x[rows.safe], other.x[columns.safe])  # type: ignore[attr-defined]
+
+
+class _BlockwisePoints(Points):
+    """Points whose kernel values are computed block after block on the CPU."""
+
+    @abstractmethod
+    def pick(self, index: np.ndarray) -> Any:
+        """The points at `index` in the form that the kernel takes."""
+
+    def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks) -> Tensor:
+        shape = (len(rows), rows.index.shape[1], columns.index.shape[1])
+        out = torch.zeros(shape, dtype=self.dtype)
+        for block, i, j in zip(out, rows.index.cpu().numpy(), columns.index.cpu().numpy(), strict=True):
+            i, j = i[i >= 0], j[j >= 0]
+            if len(i) and len(j):
+                block[: len(i), : len(j)] = kernel.evaluate(self.pick(i), other.pick(j))  # type: ignore[attr-defined]
+        return out.to(self.device)
+
+
+class SparsePoints(_BlockwisePoints, VectorPoints):
+    """Rows of a CSR matrix, never made dense as a whole."""
+
+    def __init__(self, x: sp.csr_matrix, dtype: torch.dtype, device: torch.device) -> None:
+        self.x = x
+        self.dtype, self.device, self.n_features = dtype, device, x.shape[1]
+
+    def __len__(self) -> int:
+        return self.x.shape[0]
+
+    def take(self, index: Tensor) -> "SparsePoints":
+        return SparsePoints(self.pick(index.cpu().numpy()), self.dtype, self.device)
+
+    def pick(self, index: np.ndarray) -> sp.csr_matrix:
+        return self.x[index]
+
+    def to(self, device: torch.device) -> "SparsePoints":
+        return SparsePoints(self.x, self.dtype, device)
+
+    def join(self, other: Points) -> "SparsePoints":
+        check_same_kind(self, other)
+        both = sp.vstack([self.x, other.x], format="csr")  # type: ignore[attr-defined]
+        return SparsePoints(both, self.dtype, self.device)
+
+    @property
+    def nbytes(self) -> int:
+        return self.x.data.nbytes + self.x.indices.nbytes + self.x.indptr.nbytes
+
+    @property
+    def values_per_point(self) -> int:
+        return 0
+
+    def project(self, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
+        part = self.x[rows.cpu().numpy()]
+        row = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        weights = part.data * directions.cpu().numpy()[which.cpu().numpy()[row], part.indices]
+        out = np.bincount(row, weights=weights, minlength=part.shape[0])
+        return torch.from_numpy(out).to(self.device, self.dtype)
+
+    def accumulate(
+        self, rows: Tensor, weights: Tensor, which: Tensor, groups: int, squares: bool = False
+    ) -> Tensor:
+        x = self.x.multiply(self.x) if squares else self.x
+        pick = (which.cpu().numpy(), rows.cpu().numpy())
+        gather = sp.csr_matrix((weights.cpu().numpy(), pick), shape=(groups, len(self)))
+        return torch.from_numpy((gather @ x).toarray()).to(self.device, self.dtype)
+
+    def numpy(self, rows: Tensor) -> sp.csr_matrix:
+        return self.pick(rows.cpu().numpy())
+
+
+class ObjectPoints(_BlockwisePoints):
+    """Things of any kind, on which only a kernel that takes them can be evaluated."""
+
+    def __init__(self, x: np.ndarray, dtype: torch.dtype, device: torch.device) -> None:
+        self.x = x
+        self.dtype, self.device = dtype, device
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, index: Tensor) -> "ObjectPoints":
+        return ObjectPoints(self.pick(index.cpu().numpy()), self.dtype, self.device)
+
+    def pick(self, index: np.ndarray) -> np.ndarray:
+        return self.x[index]
+
+    def to(self, device: torch.device) -> "ObjectPoints":
+        return ObjectPoints(self.x, self.dtype, device)
+
+    def join(self, other: Points) -> "ObjectPoints":
+        check_same_kind(self, other)
+        return ObjectPoints(np.concatenate([self.x, other.x]), self.dtype, self.device)  # type: ignore[attr-defined]
+
+    @property
+    def nbytes(self) -> int:
+        return self.x.nbytes
+
+    @property
+    def values_per_point(self) -> int:
+        return 0
+
+
+def cross(kernel: "Kernel", left: Points, rows: Blocks, right: Points, columns: Blocks) -> Tensor:
+    """Kernel values between blocks of points, 0 where either side is padding.
+
+    Parameters
+    ----------
+    left, right : Points
+        Sets of points of the same kind.
+    rows, columns : Blocks
+        Blocks of positions in `left` and in `right`, equally many.
+
+    Returns
+    -------
+    Tensor of shape (blocks, rows' width, columns' width)
+    """
+    check_same_kind(left, right)
+    values = left._cross(kernel, rows, right, columns)
+    if not rows.full:
+        values = values * rows.mask[:, :, None]
+    if not columns.full:
+        values = values * columns.mask[:, None, :]
+    return values
+
+
+def as_points(
+    x: Any, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu", objects: bool = False
+) -> Points:
+    """Wrap data as Points: a 2-D array or tensor, a scipy sparse matrix, or, with `objects`, any sequence."""
+    device = torch.device(device)
+    if isinstance(x, Points):
+        return x
+    if objects:
+        return ObjectPoints(_object_array(x), dtype, device)
+    if sp.issparse(x):
+        number = np.float64 if dtype == torch.float64 else np.float32
+        return SparsePoints(sp.csr_matrix(x).astype(number, copy=False), dtype, device)
+    tensor = torch.as_tensor(x)
+    if tensor.ndim != 2:
+        raise ValueError(
+            f"points must form a 2-D array (n_points, n_features), got shape {tuple(tensor.shape)}"
+        )
+    return DensePoints(tensor.to(device=device, dtype=dtype))
+
+
+def check_same_kind(left: Points, right: Points) -> None:
+    """Raise TypeError unless both sets hold points of one kind."""
+    if type(left) is not type(right):
+        raise TypeError(
+            f"points of different kinds cannot be combined: {type(left).__name__}, {type(right).__name__}"
+        )
+
+
+def _object_array(x: Sequence[Any]) -> np.ndarray:
+    """A 1-D array of objects, even where the objects are sequences themselves."""
+    if isinstance(x, np.ndarray) and x.ndim == 1:
+        return x
+    out = np.empty(len(x), dtype=object)
+    for i, item in enumerate(x):
+        out[i] = item
+    return out
