@@ -1,0 +1,13 @@
+"""Kernel methods on millions of points, with hierarchically compositional kernels."""
+
+from hck._version import __version__
+from hck.errors import NotPositiveDefiniteError, NumericalWarning
+from hck.estimators import HCKClassifier, HCKRegressor
+
+__all__ = [
+    "HCKClassifier",
+    "HCKRegressor",
+    "NotPositiveDefiniteError",
+    "NumericalWarning",
+    "__version__",
+]

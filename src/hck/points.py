@@ -18,7 +18,7 @@ from hck.blocks import Blocks
 if TYPE_CHECKING:
     from hck.kernels import Kernel
 
-__all__ = ["DensePoints", "ObjectPoints", "Points", "SparsePoints", "as_points", "cross"]
+__all__ = ["DensePoints", "ObjectPoints", "Points", "SparsePoints", "as_points", "as_points_like", "cross"]
 
 _CHUNK = 2**17  # numbers gathered at once when projecting: about what a cache holds
 _FEW_DIRECTIONS = 32
@@ -284,6 +284,21 @@ def as_points(
             f"points must form a 2-D array (n_points, n_features), got shape {tuple(tensor.shape)}"
         )
     return DensePoints(tensor.to(device=device, dtype=dtype))
+
+
+def as_points_like(x: Any, points: Points) -> Points:
+    """Wrap data as Points of the same kind as others: dense data become sparse, or sparse dense."""
+    if isinstance(points, SparsePoints) and not (sp.issparse(x) or isinstance(x, Points)):
+        x = sp.csr_matrix(x.cpu().numpy() if isinstance(x, Tensor) else np.asarray(x))
+    if isinstance(points, DensePoints) and sp.issparse(x):
+        x = x.toarray()
+    made = as_points(x, points.dtype, points.device, objects=isinstance(points, ObjectPoints))
+    check_same_kind(points, made)
+    if isinstance(made, VectorPoints) and made.n_features != points.n_features:  # type: ignore[attr-defined]
+        raise ValueError(
+            f"these points have {made.n_features} features where {points.n_features} are expected"  # type: ignore[attr-defined]
+        )
+    return made
 
 
 def check_same_kind(left: Points, right: Points) -> None:

@@ -10,10 +10,17 @@ from hck.kernels import Kernel
 from hck.memory import per_chunk
 from hck.partition import Landmarks, Tree
 from hck.points import Points, cross
+from hck.progress import track
 
 
 def build_matrix(
-    kernel: Kernel, points: Points, tree: Tree, landmarks: Landmarks, jitter: float, budget: int
+    kernel: Kernel,
+    points: Points,
+    tree: Tree,
+    landmarks: Landmarks,
+    jitter: float,
+    budget: int,
+    verbose: bool = False,
 ) -> tuple[HierarchicalMatrix, Tensor]:
     """K_h on points in the tree's order, and the landmark factors C.
 
@@ -34,10 +41,10 @@ def build_matrix(
 
     layout = Layout.of(tree, leaves_at_once)
     nodes_at_once = per_chunk(itemsize * (4 * rank * rank + 6 * rank * d), budget, points.device)
-    factor = _landmark_factors(kernel, landmarks, jitter, nodes_at_once)
-    transfer = _transfers(kernel, landmarks, factor, layout, nodes_at_once)
+    factor = _landmark_factors(kernel, landmarks, jitter, nodes_at_once, verbose)
+    transfer = _transfers(kernel, landmarks, factor, layout, nodes_at_once, verbose)
     residual, basis = [], []
-    for batch in layout.leaves:
+    for batch in track(layout.leaves, "Leaves: kernel", verbose):
         parent = layout.parents(batch)
         own = cross(kernel, points, batch, points, batch)
         far = cross(kernel, points, batch, landmarks.points, landmarks.blocks[parent])
@@ -50,10 +57,12 @@ def build_matrix(
     return HierarchicalMatrix(layout, residual, basis, transfer), factor
 
 
-def _landmark_factors(kernel: Kernel, landmarks: Landmarks, jitter: float, step: int) -> Tensor:
+def _landmark_factors(
+    kernel: Kernel, landmarks: Landmarks, jitter: float, step: int, verbose: bool
+) -> Tensor:
     z, blocks = landmarks.points, landmarks.blocks
     out = torch.empty(len(blocks), landmarks.rank, landmarks.rank, dtype=z.dtype, device=z.device)
-    for first in range(0, len(blocks), step):
+    for first in track(range(0, len(blocks), step), "Landmarks: factors", verbose):
         here = blocks[first : first + step]
         values = cross(kernel, z, here, z, here)
         # a padded landmark has a zero row and 1 on the diagonal
@@ -62,10 +71,12 @@ def _landmark_factors(kernel: Kernel, landmarks: Landmarks, jitter: float, step:
     return out
 
 
-def _transfers(kernel: Kernel, landmarks: Landmarks, factor: Tensor, layout: Layout, step: int) -> Tensor:
+def _transfers(
+    kernel: Kernel, landmarks: Landmarks, factor: Tensor, layout: Layout, step: int, verbose: bool
+) -> Tensor:
     z, blocks = landmarks.points, landmarks.blocks
     out = torch.zeros_like(factor)  # the root's stays 0
-    for first in range(1, len(blocks), step):
+    for first in track(range(1, len(blocks), step), "Landmarks: transfers", verbose):
         here, parent = slice(first, first + step), layout.slot_parent[first : first + step]
         values = cross(kernel, z, blocks[here], z, blocks[parent])
         half = linalg.solve_lower_right_transposed(factor[parent], values)

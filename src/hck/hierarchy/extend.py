@@ -13,7 +13,8 @@ from hck.hierarchy.matrix import sweep
 from hck.kernels import Kernel
 from hck.memory import per_chunk
 from hck.partition import Landmarks, Tree
-from hck.points import ObjectPoints, Points, as_points, cross
+from hck.points import Points, as_points_like, cross
+from hck.progress import track
 
 if TYPE_CHECKING:
     from hck.hierarchy.kernel import HierarchicalKernel
@@ -29,7 +30,7 @@ class Visit:
     parent: Tensor  # (leaves,) the slots of the leaves' parents
 
 
-def visits(tree: Tree, x: Points, rank: int, budget: int) -> Iterator[Visit]:
+def visits(tree: Tree, x: Points, rank: int, budget: int, verbose: bool = False) -> Iterator[Visit]:
     """New points in batches by leaf, each batch within the memory budget."""
     size = tree.size[tree.leaves]
     widest, uniform = int(size.max()), bool((size == size[0]).all())
@@ -44,7 +45,7 @@ def visits(tree: Tree, x: Points, rank: int, budget: int) -> Iterator[Visit]:
 
     order, start, count = group_by(tree.route(x), tree.n_leaves)
     start, count, group = pieces(start, count, limit)
-    for batch in batches(start, count, leaves_at_once):
+    for batch in track(batches(start, count, leaves_at_once), "Predict", verbose):
         leaf = group[batch.groups]
         new = Blocks(order[batch.safe].where(batch.mask, -1), batch.full)
         own = consecutive(tree.start[tree.leaves[leaf]], size[leaf], widest, uniform)
@@ -78,12 +79,12 @@ class Extension:
     landmark_weights: Tensor
     budget: int
 
-    def __call__(self, x: Any) -> Tensor:
+    def __call__(self, x: Any, verbose: bool = False) -> Tensor:
         """f at each point of `x`: shape (points, columns)."""
-        x = like(x, self.points)
+        x = as_points_like(x, self.points)
         padded = torch.cat([self.weights, self.weights.new_zeros(1, self.weights.shape[1])])
         out = self.weights.new_empty(len(x) + 1, self.weights.shape[1])
-        for visit in visits(self.tree, x, self.landmarks.rank, self.budget):
+        for visit in visits(self.tree, x, self.landmarks.rank, self.budget, verbose):
             near = cross(self.kernel, x, visit.new, self.points, visit.own)
             value = near @ padded[visit.own.index]
             if self.tree.depth:
@@ -102,7 +103,7 @@ class Extension:
 def cross_matrix(hierarchical: "HierarchicalKernel", x: Any) -> Tensor:
     """k_h(X, x), with rows in the original order of the training points: shape (n, number of new points)."""
     h, points = hierarchical, hierarchical.points
-    x = like(x, points)
+    x = as_points_like(x, points)
     layout, rank = h.matrix.layout, h.landmarks.rank
     message = torch.zeros(h.tree.n_leaves, rank, len(x), dtype=x.dtype, device=x.device)
     near = torch.zeros(h.tree.n_points + 1, len(x), dtype=x.dtype, device=x.device)
@@ -120,8 +121,3 @@ def cross_matrix(hierarchical: "HierarchicalKernel", x: Any) -> Tensor:
     for batch, basis in zip(layout.leaves, h.matrix.basis, strict=True):
         near[batch.index] += basis @ ambient[batch.groups]
     return layout.unpad(near)
-
-
-def like(x: Any, points: Points) -> Points:
-    """New points in the form of the training points."""
-    return as_points(x, points.dtype, points.device, objects=isinstance(points, ObjectPoints))

@@ -11,6 +11,7 @@ from torch import Tensor
 from hck import linalg
 from hck.blocks import Batch
 from hck.hierarchy.matrix import HierarchicalMatrix
+from hck.progress import track
 
 
 class Factor:
@@ -32,16 +33,21 @@ class Factor:
         Variance of the noise on each point, in the original order.
     overwrite : bool
         Whether to take over the leaf blocks of `matrix`, which is then of no further use.
+    verbose : bool
+        Whether to show progress.
     """
 
-    def __init__(self, matrix: HierarchicalMatrix, noise: Tensor, overwrite: bool = False) -> None:
+    def __init__(
+        self, matrix: HierarchicalMatrix, noise: Tensor, overwrite: bool = False, verbose: bool = False
+    ) -> None:
         self.layout, self.transfer = matrix.layout, matrix.transfer
         self.log_determinant = torch.zeros((), dtype=torch.float64, device=self.transfer.device)
         precision = torch.zeros_like(self.transfer)  # Ξ, then A
         padded = self.layout.pad(noise[:, None])[:, 0]
         self.leaf_factor: list[Tensor] = []  # L
         self.leaf_basis: list[Tensor] = []  # Y
-        for k, batch in enumerate(self.layout.leaves):
+        for k in track(range(len(self.layout.leaves)), "Leaves: factor", verbose):
+            batch = self.layout.leaves[k]
             residual, basis = matrix.residual[k], matrix.basis[k]
             if overwrite:
                 matrix.residual[k] = matrix.basis[k] = residual.new_empty(0)
@@ -52,7 +58,7 @@ class Factor:
             del residual, basis
         self.gain = torch.zeros_like(self.transfer)  # J
         self.inner_factor = precision  # A
-        for level in reversed(range(len(self.layout.levels))):
+        for level in track(range(len(self.layout.levels))[::-1], "Inner nodes: factor", verbose):
             self._factor_level(level, precision)
 
     def _factor_leaves(self, batch: Batch, residual: Tensor, basis: Tensor, precision: Tensor) -> None:

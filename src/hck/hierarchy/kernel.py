@@ -76,6 +76,7 @@ class HierarchicalKernel:
         jitter: float | None = None,
         memory_budget: int | float | str | None = None,
         generator: torch.Generator | None = None,
+        verbose: bool = False,
     ) -> "HierarchicalKernel":
         """Partition the points, choose landmarks, and compute the structured matrix.
 
@@ -95,6 +96,8 @@ class HierarchicalKernel:
             For temporaries; see `hck.memory.resolve_budget`.
         generator : torch.Generator, optional
             On the device of the points.
+        verbose : bool, default=False
+            Show progress.
         """
         points = as_points(x)
         generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
@@ -104,7 +107,7 @@ class HierarchicalKernel:
         budget = resolve_budget(memory_budget, points.device)
         if jitter is None:
             jitter = DEFAULT_JITTER[points.dtype]
-        matrix, factor = build_matrix(kernel, points, tree, chosen, jitter, budget)
+        matrix, factor = build_matrix(kernel, points, tree, chosen, jitter, budget, verbose)
         return cls(kernel, points, tree, chosen, jitter, factor, matrix, budget)
 
     def __matmul__(self, b: Tensor) -> Tensor:
@@ -119,7 +122,7 @@ class HierarchicalKernel:
         """The diagonal of K_h, which is that of the base kernel."""
         return self.matrix.diagonal()
 
-    def factor(self, noise: float | Tensor, overwrite: bool = False) -> Factor:
+    def factor(self, noise: float | Tensor, overwrite: bool = False, verbose: bool = False) -> Factor:
         """Factor K_h + noise (Algorithm 2).
 
         Parameters
@@ -128,6 +131,8 @@ class HierarchicalKernel:
             λ, or a variance for each point.
         overwrite : bool, default=False
             Save memory: this object can then neither multiply nor be factored again.
+        verbose : bool, default=False
+            Show progress.
         """
         noise = torch.as_tensor(noise, dtype=self.matrix.dtype, device=self.tree.device)
         if noise.ndim and noise.shape != (self.tree.n_points,):
@@ -136,7 +141,7 @@ class HierarchicalKernel:
             )
         if not (noise >= 0).all():
             raise ValueError("noise must not be negative")
-        return Factor(self.matrix, noise.expand(self.tree.n_points), overwrite)
+        return Factor(self.matrix, noise.expand(self.tree.n_points), overwrite, verbose)
 
     def extend(self, w: Tensor) -> Extension:
         """x ↦ wᵀ k_h(X, x) for new points x (Algorithm 3)."""

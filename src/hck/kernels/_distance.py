@@ -1,22 +1,23 @@
 """Distances between all rows of two blocks: stacks of dense tensors, or two CSR matrices."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.metrics.pairwise import manhattan_distances
 from torch import Tensor
 
-Block = Tensor | sp.csr_matrix
+Block = Any  # a Tensor or a csr_matrix, both sides the same
 
 
 def scale_features(x: Block, lengthscale: Tensor | float) -> Block:
     """Divide each feature by its lengthscale (or all by one)."""
     if isinstance(x, Tensor):
         return x / lengthscale
-    if isinstance(lengthscale, Tensor):
-        lengthscale = lengthscale.detach().cpu().numpy()
-    divisor = lengthscale if np.ndim(lengthscale) == 0 else lengthscale[x.indices]
-    return sp.csr_matrix((x.data / divisor, x.indices, x.indptr), shape=x.shape)
+    divisor = np.asarray(lengthscale.detach().cpu() if isinstance(lengthscale, Tensor) else lengthscale)
+    each = divisor[x.indices] if divisor.ndim else divisor
+    return sp.csr_matrix((x.data / each, x.indices, x.indptr), shape=x.shape)
 
 
 def squared_euclidean(a: Block, b: Block) -> Tensor:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from hck.blocks import Blocks, batches, consecutive
@@ -13,7 +12,7 @@ from hck.kernels import Kernel
 from hck.partition.centres import kmeans_centres
 from hck.partition.hyperplane import as_vectors
 from hck.partition.tree import Tree
-from hck.points import DensePoints, Points, SparsePoints, as_points, cross
+from hck.points import DensePoints, Points, as_points_like, cross
 
 # Landmarks other than uniform samples are chosen among this many random candidates per landmark.
 _CANDIDATES = 8
@@ -161,18 +160,9 @@ def _given(how: Any, points: Points, tree: Tree) -> Landmarks:
 
 
 def _like(x: Any, points: Points) -> Points:
-    """User's landmarks in the form of the training points."""
-    made = as_points(
-        x, points.dtype, points.device, objects=not isinstance(points, DensePoints | SparsePoints)
-    )
-    if isinstance(points, SparsePoints) and isinstance(made, DensePoints):
-        made = as_points(csr_matrix(made.x.cpu().numpy()), points.dtype, points.device)
+    made = as_points_like(x, points)
     if len(made) == 0:
         raise ValueError("a set of landmarks is empty")
-    if getattr(made, "n_features", 0) != getattr(points, "n_features", 0):
-        raise ValueError(
-            f"landmarks have {made.n_features} features, the training points {points.n_features}"  # type: ignore[attr-defined]
-        )
     return made
 
 

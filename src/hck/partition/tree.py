@@ -165,14 +165,15 @@ class Tree:
         """The same tree on another device."""
         device = torch.device(device)
         rules = None if self.rules is None else tuple(rule.to(device) for rule in self.rules)
-        moved = (t.to(device) for t in (self.parent, self.start, self.stop, self.order))
-        return Tree(*moved, rules)
+        parent, start, stop, order = (t.to(device) for t in (self.parent, self.start, self.stop, self.order))
+        return Tree(parent, start, stop, order, rules)
 
     def __repr__(self) -> str:
         sizes = self.size[self.leaves]
+        span = f"{int(sizes.min())} to {int(sizes.max())} points"
         return (
-            f"Tree({self.n_points} points, {self.n_nodes} nodes, {self.n_leaves} leaves of {int(sizes.min())} "
-            f"to {int(sizes.max())} points, depth {self.depth})"
+            f"Tree({self.n_points} points, {self.n_nodes} nodes, "
+            f"{self.n_leaves} leaves of {span}, depth {self.depth})"
         )
 
     # Trees given by the user ------------------------------------------------------------------------
@@ -202,7 +203,8 @@ class Tree:
             p = new_parent[i]
             start[i] = start[p] + taken[p]
             taken[p] += sizes[i]
-        tree = cls(*(torch.from_numpy(a) for a in (new_parent, start, start + sizes, order)))
+        ends = torch.from_numpy(start + sizes)
+        tree = cls(torch.from_numpy(new_parent), torch.from_numpy(start), ends, torch.from_numpy(order))
         return tree if route is None else replace(tree, rules=_function_rules(tree, route, renumber))
 
     @classmethod

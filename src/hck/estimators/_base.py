@@ -1,0 +1,252 @@
+"""What the regressor and the classifier share: parameters, validation, training, evaluation."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from torch import Tensor
+
+from hck.hierarchy import HierarchicalKernel
+from hck.kernels import CallableKernel, Kernel, make_kernel
+from hck.memory import resolve_budget
+from hck.partition import Cutter, Tree
+from hck.points import ObjectPoints, as_points
+
+_DTYPES = {"float64": torch.float64, "float32": torch.float32}
+
+
+_PARAMETERS = """kernel : str, Kernel or callable, default="gaussian"
+    The base kernel: a name (``"gaussian"``, ``"laplace"``, ``"inverse_multiquadric"``, ``"matern12"``,
+    ``"matern32"``, ``"matern52"``), an object of `hck.kernels`, or a function k(A, B) that returns the
+    matrix of kernel values between two sets of points.
+lengthscale : float, array-like of shape (n_features,) or None, default=None
+    σ of a named kernel: one number, or one per feature. None means 1. Scale the features first.
+alpha : float, default=0.01
+    λ ≥ 0, the ridge: larger is smoother.
+rank : int, default=128
+    r, the number of landmarks of a node. Accuracy and cost (time r², memory r) grow with it.
+leaf_size : int or None, default=None
+    n₀, the largest number of points in a leaf, where the kernel is exact. None: between r and 2r.
+partition : {"random_projection", "pca", "kd", "kmeans", "kernel"}, Cutter or Tree, \
+        default="random_projection"
+    How the domain is cut. ``"kernel"`` needs only kernel values, so it works for objects of any kind.
+landmarks : {"uniform", "kmeans", "farthest", "same"}, array or list of arrays, default="uniform"
+    How landmarks are chosen; see `hck.partition.choose_landmarks`.
+jitter : float or None, default=None
+    λ', added to the landmarks' kernel matrices for stability. None: 1e-8 in float64, 1e-4 in float32.
+device : str, torch.device or None, default=None
+    ``"cpu"`` or ``"cuda"``. None: where X is, if it is a tensor, else the CPU.
+dtype : {"float64", "float32"}, default="float64"
+memory_budget : int, float, str or None, default=None
+    Bytes, or text such as ``"4GiB"``, for temporary arrays. None: half of what is free.
+random_state : int, RandomState instance or None, default=None
+    Makes partition and landmarks reproducible.
+verbose : int, default=0
+    Whether to show progress."""
+
+_ATTRIBUTES = """tree_ : Tree
+    The partition of the training points.
+extension_ : hck.hierarchy.Extension
+    The trained functions, less the intercept; callable on new points.
+n_features_in_ : int
+    Number of features seen during fit.
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Names of features seen during fit, if X has feature names that are all strings."""
+
+
+def describe_parameters(cls: type) -> type:
+    """Put the shared parameters and attributes into the docstring of an estimator."""
+    for field, text in (("{parameters}", _PARAMETERS), ("{attributes}", _ATTRIBUTES)):
+        cls.__doc__ = (cls.__doc__ or "").replace(field, text.replace("\n", "\n    "))
+    return cls
+
+
+class HCKEstimator(BaseEstimator):
+    """Kernel ridge regression with a hierarchically compositional kernel, for any targets."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [str, Kernel, callable],
+        "lengthscale": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "rank": [Interval(Integral, 1, None, closed="left")],
+        "leaf_size": [Interval(Integral, 1, None, closed="left"), None],
+        "partition": [str, Cutter, Tree],
+        "landmarks": [str, "array-like", list],
+        "jitter": [Interval(Real, 0, None, closed="left"), None],
+        "device": [str, torch.device, None],
+        "dtype": [StrOptions(set(_DTYPES))],
+        "memory_budget": [Interval(Real, 0, None, closed="neither"), str, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        lengthscale: Any = None,
+        alpha: float = 0.01,
+        rank: int = 128,
+        leaf_size: int | None = None,
+        partition: Any = "random_projection",
+        landmarks: Any = "uniform",
+        jitter: float | None = None,
+        device: Any = None,
+        dtype: str = "float64",
+        memory_budget: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.lengthscale = lengthscale
+        self.alpha = alpha
+        self.rank = rank
+        self.leaf_size = leaf_size
+        self.partition = partition
+        self.landmarks = landmarks
+        self.jitter = jitter
+        self.device = device
+        self.dtype = dtype
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # Input ------------------------------------------------------------------------------------------
+
+    def _validate_training(self, X: Any, y: Any, **check_y: Any) -> tuple[Any, np.ndarray]:
+        """Check X and y; X stays a tensor if it is one, and objects stay objects."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        if not (isinstance(X, Tensor) or self._takes_objects(X)):
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_accepted(), **check_y)
+            return X, y
+        if isinstance(X, Tensor):
+            _check_tensor(X)
+            self.n_features_in_ = X.shape[1]
+        y = y.detach().cpu().numpy() if isinstance(y, Tensor) else y
+        y = validate_data(self, X="no_validation", y=y, **check_y)
+        if len(y) != len(X):
+            raise ValueError(f"X has {len(X)} points but y has {len(y)} values")
+        if len(y) == 0:
+            raise ValueError("X is empty: at least one point is needed")
+        return X, y
+
+    def _validate_new(self, X: Any) -> Any:
+        check_is_fitted(self)
+        if isinstance(self.extension_.points, ObjectPoints):
+            return X
+        if isinstance(X, Tensor):
+            _check_tensor(X)
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
+            return X
+        return validate_data(self, X, accept_sparse="csr", dtype=_accepted(), reset=False)
+
+    def _takes_objects(self, X: Any) -> bool:
+        """Whether the points have no coordinates: a function as the kernel, and X a plain sequence."""
+        is_function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
+        if not (is_function or isinstance(self.kernel, CallableKernel)) or sp.issparse(X):
+            return False
+        return np.ndim(X) == 1 if isinstance(X, np.ndarray) else _is_sequence_of_objects(X)
+
+    def _resolve_device(self, X: Any) -> torch.device:
+        if self.device is None:
+            return X.device if isinstance(X, Tensor) else torch.device("cpu")
+        device = torch.device(self.device)
+        if device.type == "cuda" and not torch.cuda.is_available():
+            raise ValueError(
+                f"device={str(device)!r} was asked for, but torch finds no CUDA device: "
+                "use device='cpu', or install a CUDA build of torch on a machine with a GPU"
+            )
+        if device.type not in ("cpu", "cuda"):
+            raise ValueError(f"device={str(device)!r} is not supported; use 'cpu' or 'cuda'")
+        return device
+
+    # Training and evaluation ------------------------------------------------------------------------
+
+    def _train(self, X: Any, targets: np.ndarray, sample_weight: Any) -> None:
+        """Solve (K_h + α diag(1/weight)) w = targets − intercept, for several targets at once.
+
+        Parameters
+        ----------
+        X : validated points
+        targets : ndarray of shape (n, columns)
+        sample_weight : array-like of shape (n,), float or None
+        """
+        device, dtype = self._resolve_device(X), _DTYPES[self.dtype]
+        kernel = make_kernel(self.kernel, self.lengthscale).to(device, dtype)
+        budget = resolve_budget(self.memory_budget, device)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        points = as_points(X, dtype, device, objects=self._takes_objects(X))
+        y = torch.as_tensor(targets, dtype=dtype, device=device)
+        weight = None if sample_weight is None else _check_weights(sample_weight, len(points), dtype, device)
+        if weight is not None and (weight == 0).any():  # a point that counts for nothing is not there
+            used = weight.nonzero().squeeze(1)
+            points, y, weight = points.take(used), y[used], weight[used]
+        self.intercept_ = (y.mean(0) if weight is None else weight @ y / weight.sum()).cpu().numpy()
+        noise = self.alpha if weight is None else self.alpha / weight
+        hierarchical = HierarchicalKernel.build(
+            kernel,
+            points,
+            rank=self.rank,
+            leaf_size=self.leaf_size,
+            partition=self.partition,
+            landmarks=self.landmarks,
+            jitter=self.jitter,
+            memory_budget=budget,
+            generator=torch.Generator(device).manual_seed(seed),
+            verbose=bool(self.verbose),
+        )
+        factor = hierarchical.factor(noise, overwrite=True, verbose=bool(self.verbose))
+        centred = y - torch.as_tensor(self.intercept_, dtype=dtype, device=device)
+        solution = factor.solve_padded(hierarchical.matrix.layout.pad(centred))
+        self.tree_ = hierarchical.tree
+        self.extension_ = hierarchical.extension(*solution)
+
+    def _evaluate(self, X: Any) -> Any:
+        """The trained functions at new points: shape (points, columns); a tensor if X is one."""
+        X = self._validate_new(X)
+        values = self.extension_(X, verbose=bool(self.verbose))
+        values = values + torch.as_tensor(self.intercept_, dtype=values.dtype, device=values.device)
+        return values.to(X.device) if isinstance(X, Tensor) else values.cpu().numpy()
+
+
+def _accepted() -> list[type]:
+    return [np.float64, np.float32]
+
+
+def _check_tensor(X: Tensor) -> None:
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got a tensor of shape {tuple(X.shape)}. Reshape your data")
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise ValueError(f"X is empty: got a tensor of shape {tuple(X.shape)}")
+    if not torch.isfinite(X).all():
+        raise ValueError("Input X contains NaN or infinity")
+
+
+def _check_weights(weight: Any, n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    array = weight.detach().cpu().numpy() if isinstance(weight, Tensor) else weight
+    array = _check_sample_weight(array, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
+    if not array.any():
+        raise ValueError("all sample weights are zero: at least one point must count")
+    return torch.as_tensor(array, dtype=dtype, device=device)
+
+
+def _is_sequence_of_objects(X: Any) -> bool:
+    if hasattr(X, "ndim"):
+        return X.ndim == 1
+    return len(X) > 0 and (isinstance(X[0], str) or not hasattr(X[0], "__len__"))
