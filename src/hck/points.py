@@ -4,6 +4,7 @@ The rest of the package never asks what a point is. It asks for kernel values be
 (`cross`), and, to cut a domain by hyperplanes, for projections on directions.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -111,6 +112,7 @@ class DensePoints(VectorPoints):
         return self.n_features
 
     def project(self, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
+        directions = directions.to(self.dtype)
         if len(directions) <= _FEW_DIRECTIONS and 2 * len(rows) >= len(self):
             # All points on all directions, in the order of memory: cheaper than gathering rows.
             pick = torch.zeros(len(self), dtype=torch.long, device=self.device)
@@ -278,7 +280,9 @@ def as_points(
     if sp.issparse(x):
         number = np.float64 if dtype == torch.float64 else np.float32
         return SparsePoints(sp.csr_matrix(x).astype(number, copy=False), dtype, device)
-    tensor = torch.as_tensor(x)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")  # nor written to
+        tensor = torch.as_tensor(x)
     if tensor.ndim != 2:
         raise ValueError(
             f"points must form a 2-D array (n_points, n_features), got shape {tuple(tensor.shape)}"

@@ -133,17 +133,18 @@ class HCKEstimator(BaseEstimator):
             return X, y
         if isinstance(X, Tensor):
             _check_tensor(X)
-            self.n_features_in_ = X.shape[1]
         y = y.detach().cpu().numpy() if isinstance(y, Tensor) else y
         y = validate_data(self, X="no_validation", y=y, **check_y)
         if len(y) != len(X):
             raise ValueError(f"X has {len(X)} points but y has {len(y)} values")
         if len(y) == 0:
             raise ValueError("X is empty: at least one point is needed")
+        if isinstance(X, Tensor):
+            self.n_features_in_ = X.shape[1]
         return X, y
 
     def _validate_new(self, X: Any) -> Any:
-        check_is_fitted(self)
+        check_is_fitted(self, "extension_")
         if isinstance(self.extension_.points, ObjectPoints):
             return X
         if isinstance(X, Tensor):

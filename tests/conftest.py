@@ -1,0 +1,22 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def real_data():
+    """Loads a real data set by name from the folder HCK_DATA; skips the test where it is absent."""
+
+    def load(name: str) -> dict[str, np.ndarray]:
+        folder = os.environ.get("HCK_DATA")
+        if not folder:
+            pytest.skip("HCK_DATA is not set: it names the folder of the real data sets")
+        path = Path(folder) / f"{name}.npz"
+        if not path.exists():
+            pytest.skip(f"no {path.name} in HCK_DATA")
+        with np.load(path) as arrays:
+            return dict(arrays)
+
+    return load

@@ -1,0 +1,151 @@
+"""Every wrong input gets an error that says what is wrong, and leaves nothing half-done."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import NotFittedError
+
+from hck import HCKClassifier, HCKRegressor, NotPositiveDefiniteError, NumericalWarning
+
+rng = np.random.default_rng(0)
+X = rng.uniform(size=(60, 3))
+y = X.sum(1)
+labels = (y > 1.5).astype(int)
+
+
+def _with(value):
+    bad = X.copy()
+    bad[3, 1] = value
+    return bad
+
+
+@pytest.mark.parametrize("estimator", [HCKRegressor, HCKClassifier])
+@pytest.mark.parametrize(
+    ("points", "targets", "message"),
+    [
+        (_with(np.nan), labels, "NaN"),
+        (_with(np.inf), labels, "infinity"),
+        (np.empty((0, 3)), np.empty(0), "0 sample"),
+        (np.empty((5, 0)), np.arange(5) % 2, "0 feature"),
+        (X, labels[:-1], "inconsistent numbers of samples"),
+        (X[:, 0], labels, "1D array"),
+        (X, None, "requires y to be passed"),
+        (torch.from_numpy(_with(np.nan)), labels, "NaN"),
+        (torch.from_numpy(X), labels[:-1], "60 points but y has 59"),
+        (torch.from_numpy(X[:, 0].copy()), labels, "2D"),
+        (torch.empty(0, 3), np.empty(0), "empty|0 sample"),
+    ],
+)
+def test_bad_training_data(estimator, points, targets, message):
+    model = estimator()
+    with pytest.raises(ValueError, match=message):
+        model.fit(points, targets)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_bad_targets(bad):
+    targets = y.copy()
+    targets[5] = bad
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        HCKRegressor().fit(X, targets)
+
+
+@pytest.mark.parametrize("estimator", [HCKRegressor, HCKClassifier])
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"rank": 0}, "rank"),
+        ({"rank": -3}, "rank"),
+        ({"rank": 2.5}, "rank"),
+        ({"leaf_size": 0}, "leaf_size"),
+        ({"lengthscale": 0.0}, "lengthscale"),
+        ({"lengthscale": -1.0}, "lengthscale"),
+        ({"lengthscale": [1.0, -1.0, 1.0]}, "lengthscale must be positive"),
+        ({"lengthscale": [1.0, 1.0]}, "2 lengthscales but the points have 3 features"),
+        ({"alpha": -0.1}, "alpha"),
+        ({"alpha": np.nan}, "alpha"),
+        ({"jitter": -1e-8}, "jitter"),
+        ({"kernel": "gauss"}, "unknown kernel 'gauss'; known kernels: gaussian, laplace"),
+        ({"partition": "kdtree"}, "unknown partition 'kdtree'; known partitions: random_projection"),
+        ({"landmarks": "best", "rank": 8}, "unknown landmarks 'best'; known: uniform"),
+        ({"dtype": "float16"}, "dtype"),
+        ({"device": "tpu"}, "device|Expected one of"),
+        ({"memory_budget": "plenty"}, "memory_budget"),
+        ({"memory_budget": 0}, "memory_budget"),
+        ({"kernel": lambda a, b: np.ones((2, 2))}, r"returned shape \(2, 2\)"),
+        ({"kernel": lambda a, b: np.full((len(a), len(b)), np.nan)}, "NaN or infinity"),
+        ({"kernel": 3}, "kernel"),
+    ],
+)
+def test_bad_parameters(estimator, parameters, message):
+    with pytest.raises((ValueError, TypeError, RuntimeError), match=message):
+        estimator(**parameters).fit(X, labels)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_cuda_asked_for_and_absent():
+    with pytest.raises(ValueError, match="no CUDA device"):
+        HCKRegressor(device="cuda").fit(X, y)
+
+
+@pytest.mark.parametrize("points", [X, torch.from_numpy(X)])
+def test_wrong_number_of_features_at_predict(points):
+    model = HCKRegressor().fit(points, y)
+    with pytest.raises(ValueError, match="X has 2 features, but HCKRegressor is expecting 3 features"):
+        model.predict(points[:, :2])
+
+
+def test_unfitted_predict():
+    with pytest.raises(NotFittedError):
+        HCKRegressor().predict(X)
+    with pytest.raises(NotFittedError):
+        HCKClassifier().decision_function(X)
+
+
+def test_one_class_only():
+    with pytest.raises(ValueError, match="one class only"):
+        HCKClassifier().fit(X, np.ones(60))
+
+
+def test_continuous_labels():
+    with pytest.raises(ValueError, match=r"Unknown label type"):
+        HCKClassifier().fit(X, y)
+
+
+@pytest.mark.parametrize("weights", [np.ones(59), -np.ones(60), np.zeros(60), np.full(60, np.nan)])
+def test_bad_weights(weights):
+    with pytest.raises(ValueError, match=r"weight|NaN"):
+        HCKRegressor().fit(X, y, sample_weight=weights)
+
+
+def test_alpha_zero_interpolates_where_the_kernel_allows_it():
+    model = HCKRegressor("laplace", alpha=0.0, rank=10, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), y, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_indefinite_kernel_says_what_to_raise(dtype):
+    def indefinite(a, b):
+        return np.cos(40 * (a[:, :1] + b[:, :1].T))
+
+    with pytest.raises(NotPositiveDefiniteError, match=rf"(?s)torch\.{dtype}.*alpha.*jitter.*dtype"):
+        HCKRegressor(indefinite, alpha=0.0, rank=10, dtype=dtype, random_state=0).fit(X, y)
+
+
+def test_repeated_points_without_noise_get_a_jitter_and_a_warning():
+    twice = np.repeat(X, 2, axis=0)
+    with pytest.warns(NumericalWarning, match=r"not positive definite in \d+ of \d+ blocks; a jitter of"):
+        model = HCKRegressor("laplace", alpha=0.0, leaf_size=40, rank=10, random_state=0).fit(
+            twice, np.repeat(y, 2)
+        )
+    np.testing.assert_allclose(model.predict(X), y, rtol=1e-3)
+
+
+def test_a_failed_refit_keeps_the_old_model():
+    model = HCKRegressor(random_state=0).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="unknown kernel"):
+        model.set_params(kernel="nope").fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), before)
