@@ -11,6 +11,7 @@ from torch import Tensor
 from hck import linalg
 from hck.blocks import Batch
 from hck.hierarchy.matrix import HierarchicalMatrix
+from hck.memory import per_chunk
 from hck.progress import track
 
 
@@ -31,6 +32,8 @@ class Factor:
         The kernel matrix, with identity cores.
     noise : Tensor of shape (n,)
         Variance of the noise on each point, in the original order.
+    budget : int
+        Bytes that temporaries should stay within.
     overwrite : bool
         Whether to take over the leaf blocks of `matrix`, which is then of no further use.
     verbose : bool
@@ -38,8 +41,14 @@ class Factor:
     """
 
     def __init__(
-        self, matrix: HierarchicalMatrix, noise: Tensor, overwrite: bool = False, verbose: bool = False
+        self,
+        matrix: HierarchicalMatrix,
+        noise: Tensor,
+        budget: int,
+        overwrite: bool = False,
+        verbose: bool = False,
     ) -> None:
+        self.budget = budget
         self.layout, self.transfer = matrix.layout, matrix.transfer
         self.log_determinant = torch.zeros((), dtype=torch.float64, device=self.transfer.device)
         precision = torch.zeros_like(self.transfer)  # Ξ, then A
@@ -58,8 +67,8 @@ class Factor:
             del residual, basis
         self.gain = torch.zeros_like(self.transfer)  # J
         self.inner_factor = precision  # A
-        for level in track(range(len(self.layout.levels))[::-1], "Inner nodes: factor", verbose):
-            self._factor_level(level, precision)
+        for first, stop in track(self._chunks_up(), "Inner nodes: factor", verbose):
+            self._factor_nodes(first, stop, precision)
 
     def _factor_leaves(self, batch: Batch, residual: Tensor, basis: Tensor, precision: Tensor) -> None:
         factor = linalg.cholesky(residual, "the leaf matrix D + alpha I")
@@ -69,14 +78,24 @@ class Factor:
         self.leaf_factor.append(factor)
         self.leaf_basis.append(y)
 
-    def _factor_level(self, level: int, precision: Tensor) -> None:
-        first, stop = self.layout.levels[level]
+    def _chunks_up(self) -> list[tuple[int, int]]:
+        """Ranges of slots, level after level up to the root, each small enough for its temporaries."""
+        rank = self.transfer.shape[-1]
+        step = per_chunk(self.transfer.itemsize * 6 * rank * rank, self.budget, self.transfer.device)
+        return [
+            (start, min(start + step, stop))
+            for first, stop in reversed(self.layout.levels)
+            for start in range(first, stop, step)
+        ]
+
+    def _factor_nodes(self, first: int, stop: int, precision: Tensor) -> None:
+        """Factor inner nodes of one level, all of whose children are done."""
         here = precision[first:stop]
         here.diagonal(dim1=-2, dim2=-1).add_(1)
         factor = linalg.cholesky(here, "the information matrix I + Ξ of an inner node")
         here.copy_(factor)
         self.log_determinant += 2 * linalg.half_log_determinant(factor)
-        if level == 0:
+        if first == 0:  # the root
             return
         w = self.transfer[first:stop]
         h = linalg.solve_lower(factor, w)
@@ -125,7 +144,9 @@ class Factor:
         for first, stop in reversed(layout.levels[1:]):
             sent = self.gain[first:stop].mT @ total[first:stop]
             total.index_add_(0, layout.slot_parent[first:stop], sent)
-        state = torch.cholesky_solve(total, self.inner_factor)  # μ, then ẑ
+        state = torch.empty_like(total)  # μ, then ẑ
+        for first, stop in self._chunks_up():
+            state[first:stop] = torch.cholesky_solve(total[first:stop], self.inner_factor[first:stop])
         for first, stop in layout.levels[1:]:
             surprise = (
                 state[layout.slot_parent[first:stop]] - self.transfer[first:stop].mT @ state[first:stop]

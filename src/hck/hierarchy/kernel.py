@@ -141,7 +141,7 @@ class HierarchicalKernel:
             )
         if not (noise >= 0).all():
             raise ValueError("noise must not be negative")
-        return Factor(self.matrix, noise.expand(self.tree.n_points), overwrite, verbose)
+        return Factor(self.matrix, noise.expand(self.tree.n_points), self.budget, overwrite, verbose)
 
     def extend(self, w: Tensor) -> Extension:
         """x ↦ wᵀ k_h(X, x) for new points x (Algorithm 3)."""
@@ -154,9 +154,11 @@ class HierarchicalKernel:
 
     def extension(self, w: Tensor, ambient: Tensor) -> Extension:
         """The same from what `Factor.solve_padded` returns."""
-        landmark_weights = linalg.solve_lower_transposed(
-            self.landmark_factor[self.matrix.layout.leaf_parent], ambient
-        )
+        landmark_weights = torch.empty_like(ambient)
+        for batch in self.matrix.layout.leaves:
+            factor = self.landmark_factor[self.matrix.layout.parents(batch)]
+            here = linalg.solve_lower_transposed(factor, ambient[batch.groups])
+            landmark_weights[batch.groups] = here
         return Extension(
             self.kernel, self.tree, self.points, self.landmarks, w[:-1], landmark_weights, self.budget
         )
