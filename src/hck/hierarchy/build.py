@@ -4,13 +4,14 @@ import torch
 from torch import Tensor
 
 from hck import linalg
+from hck.blocks import Batch
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.matrix import HierarchicalMatrix
 from hck.kernels import Kernel
 from hck.memory import per_chunk
+from hck.parallel import chunks, for_each, parallel_map
 from hck.partition import Landmarks, Tree
 from hck.points import Points, cross
-from hck.progress import track
 
 
 def build_matrix(
@@ -43,8 +44,8 @@ def build_matrix(
     nodes_at_once = per_chunk(itemsize * (4 * rank * rank + 6 * rank * d), budget, points.device)
     factor = _landmark_factors(kernel, landmarks, jitter, nodes_at_once, verbose)
     transfer = _transfers(kernel, landmarks, factor, layout, nodes_at_once, verbose)
-    residual, basis = [], []
-    for batch in track(layout.leaves, "Leaves: kernel", verbose):
+
+    def leaf_blocks(batch: Batch) -> tuple[Tensor, Tensor]:
         parent = layout.parents(batch)
         own = cross(kernel, points, batch, points, batch)
         far = cross(kernel, points, batch, landmarks.points, landmarks.blocks[parent])
@@ -52,8 +53,10 @@ def build_matrix(
         own = torch.baddbmm(own, v, v.mT, alpha=-1)
         if not batch.full:
             own.diagonal(dim1=-2, dim2=-1).add_((~batch.mask).to(own.dtype))
-        residual.append(own)
-        basis.append(v)
+        return own, v
+
+    leaves = list(parallel_map(leaf_blocks, layout.leaves, points.device, "Leaves: kernel", verbose))
+    residual, basis = [own for own, _ in leaves], [v for _, v in leaves]
     return HierarchicalMatrix(layout, residual, basis, transfer), factor
 
 
@@ -62,12 +65,15 @@ def _landmark_factors(
 ) -> Tensor:
     z, blocks = landmarks.points, landmarks.blocks
     out = torch.empty(len(blocks), landmarks.rank, landmarks.rank, dtype=z.dtype, device=z.device)
-    for first in track(range(0, len(blocks), step), "Landmarks: factors", verbose):
-        here = blocks[first : first + step]
-        values = cross(kernel, z, here, z, here)
+
+    def work(here: slice) -> None:
+        block = blocks[here]
+        values = cross(kernel, z, block, z, block)
         # a padded landmark has a zero row and 1 on the diagonal
-        values.diagonal(dim1=-2, dim2=-1).add_(torch.where(here.mask, jitter, 1.0))
-        out[first : first + step] = linalg.cholesky(values, "the landmark matrix K(Z, Z) + jitter I")
+        values.diagonal(dim1=-2, dim2=-1).add_(torch.where(block.mask, jitter, 1.0))
+        out[here] = linalg.cholesky(values, "the landmark matrix K(Z, Z) + jitter I")
+
+    for_each(work, chunks(0, len(blocks), step), z.device, "Landmarks: factors", verbose)
     return out
 
 
@@ -76,9 +82,12 @@ def _transfers(
 ) -> Tensor:
     z, blocks = landmarks.points, landmarks.blocks
     out = torch.zeros_like(factor)  # the root's stays 0
-    for first in track(range(1, len(blocks), step), "Landmarks: transfers", verbose):
-        here, parent = slice(first, first + step), layout.slot_parent[first : first + step]
+
+    def work(here: slice) -> None:
+        parent = layout.slot_parent[here]
         values = cross(kernel, z, blocks[here], z, blocks[parent])
         half = linalg.solve_lower_right_transposed(factor[parent], values)
         out[here] = linalg.solve_lower(factor[here], half)
+
+    for_each(work, chunks(1, len(blocks), step), z.device, "Landmarks: transfers", verbose)
     return out

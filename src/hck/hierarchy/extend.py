@@ -1,6 +1,5 @@
 """The kernel between training points and new ones (Algorithm 3)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,9 @@ from hck.blocks import Blocks, batches, consecutive, group_by, pieces
 from hck.hierarchy.matrix import sweep
 from hck.kernels import Kernel
 from hck.memory import per_chunk
+from hck.parallel import for_each
 from hck.partition import Landmarks, Tree
 from hck.points import Points, as_points_like, cross
-from hck.progress import track
 
 if TYPE_CHECKING:
     from hck.hierarchy.kernel import HierarchicalKernel
@@ -30,7 +29,7 @@ class Visit:
     parent: Tensor  # (leaves,) the slots of the leaves' parents
 
 
-def visits(tree: Tree, x: Points, rank: int, budget: int, verbose: bool = False) -> Iterator[Visit]:
+def visits(tree: Tree, x: Points, rank: int, budget: int) -> list[Visit]:
     """New points in batches by leaf, each batch within the memory budget."""
     size = tree.size[tree.leaves]
     widest, uniform = int(size.max()), bool((size == size[0]).all())
@@ -45,11 +44,13 @@ def visits(tree: Tree, x: Points, rank: int, budget: int, verbose: bool = False)
 
     order, start, count = group_by(tree.route(x), tree.n_leaves)
     start, count, group = pieces(start, count, limit)
-    for batch in track(batches(start, count, leaves_at_once), "Predict", verbose):
+    found = []
+    for batch in batches(start, count, leaves_at_once):
         leaf = group[batch.groups]
         new = Blocks(order[batch.safe].where(batch.mask, -1), batch.full)
         own = consecutive(tree.start[tree.leaves[leaf]], size[leaf], widest, uniform)
-        yield Visit(new, leaf, own, slot[leaf])
+        found.append(Visit(new, leaf, own, slot[leaf]))
+    return found
 
 
 @dataclass
@@ -84,7 +85,8 @@ class Extension:
         x = as_points_like(x, self.points)
         padded = torch.cat([self.weights, self.weights.new_zeros(1, self.weights.shape[1])])
         out = self.weights.new_empty(len(x) + 1, self.weights.shape[1])
-        for visit in visits(self.tree, x, self.landmarks.rank, self.budget, verbose):
+
+        def evaluate(visit: Visit) -> None:
             near = cross(self.kernel, x, visit.new, self.points, visit.own)
             value = near @ padded[visit.own.index]
             if self.tree.depth:
@@ -92,6 +94,9 @@ class Extension:
                 far = cross(self.kernel, x, visit.new, self.landmarks.points, blocks)
                 value = torch.baddbmm(value, far, self.landmark_weights[visit.leaf])
             out[visit.new.index] = value
+
+        every = visits(self.tree, x, self.landmarks.rank, self.budget)
+        for_each(evaluate, every, x.device, "Predict", verbose)
         return out[:-1]
 
     @property

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from hck import linalg
-from hck.blocks import Batch
 from hck.hierarchy.matrix import HierarchicalMatrix
 from hck.memory import per_chunk
+from hck.parallel import chunks, for_each, parallel_map
 from hck.progress import track
 
 
@@ -48,65 +48,67 @@ class Factor:
         overwrite: bool = False,
         verbose: bool = False,
     ) -> None:
-        self.budget = budget
-        self.layout, self.transfer = matrix.layout, matrix.transfer
-        self.log_determinant = torch.zeros((), dtype=torch.float64, device=self.transfer.device)
+        self.layout, self.transfer, self.budget = matrix.layout, matrix.transfer, budget
+        self.device = self.transfer.device
+        self.log_determinant = torch.zeros((), dtype=torch.float64, device=self.device)
         precision = torch.zeros_like(self.transfer)  # Ξ, then A
         padded = self.layout.pad(noise[:, None])[:, 0]
         self.leaf_factor: list[Tensor] = []  # L
         self.leaf_basis: list[Tensor] = []  # Y
-        for k in track(range(len(self.layout.leaves)), "Leaves: factor", verbose):
-            batch = self.layout.leaves[k]
+
+        def factor_leaves(k: int) -> tuple[Tensor, Tensor, Tensor]:
             residual, basis = matrix.residual[k], matrix.basis[k]
             if overwrite:
                 matrix.residual[k] = matrix.basis[k] = residual.new_empty(0)
             else:
                 residual = residual.clone()
-            residual.diagonal(dim1=-2, dim2=-1).add_(padded[batch.index])
-            self._factor_leaves(batch, residual, basis, precision)
-            del residual, basis
+            residual.diagonal(dim1=-2, dim2=-1).add_(padded[self.layout.leaves[k].index])
+            factor = linalg.cholesky(residual, "the leaf matrix D + alpha I")
+            y = linalg.solve_lower(factor, basis)
+            return factor, y, y.mT @ y
+
+        every = range(len(self.layout.leaves))
+        results = parallel_map(factor_leaves, every, self.device, "Leaves: factor", verbose)
+        for batch, (factor, y, sent) in zip(self.layout.leaves, results, strict=True):
+            precision.index_add_(0, self.layout.parents(batch), sent)
+            self.log_determinant += 2 * linalg.half_log_determinant(factor)
+            self.leaf_factor.append(factor)
+            self.leaf_basis.append(y)
         self.gain = torch.zeros_like(self.transfer)  # J
         self.inner_factor = precision  # A
-        for first, stop in track(self._chunks_up(), "Inner nodes: factor", verbose):
-            self._factor_nodes(first, stop, precision)
+        for first, stop in track(self.layout.levels[::-1], "Inner nodes: factor", verbose):
+            parts = self._chunks(first, stop)
+            done = parallel_map(self._factor_nodes, parts, self.device)
+            for part, (sent, half_log_determinant) in zip(parts, done, strict=True):
+                self.log_determinant += 2 * half_log_determinant
+                if first > 0:
+                    precision.index_add_(0, self.layout.slot_parent[part], sent)
 
-    def _factor_leaves(self, batch: Batch, residual: Tensor, basis: Tensor, precision: Tensor) -> None:
-        factor = linalg.cholesky(residual, "the leaf matrix D + alpha I")
-        y = linalg.solve_lower(factor, basis)
-        precision.index_add_(0, self.layout.parents(batch), y.mT @ y)
-        self.log_determinant += 2 * linalg.half_log_determinant(factor)
-        self.leaf_factor.append(factor)
-        self.leaf_basis.append(y)
+    def _factor_nodes(self, part: slice) -> tuple[Tensor, Tensor]:
+        """Factor inner nodes of one level, all of whose children are done.
 
-    def _chunks_up(self) -> list[tuple[int, int]]:
-        """Ranges of slots, level after level up to the root, each small enough for its temporaries."""
-        rank = self.transfer.shape[-1]
-        step = per_chunk(self.transfer.itemsize * 6 * rank * rank, self.budget, self.transfer.device)
-        return [
-            (start, min(start + step, stop))
-            for first, stop in reversed(self.layout.levels)
-            for start in range(first, stop, step)
-        ]
-
-    def _factor_nodes(self, first: int, stop: int, precision: Tensor) -> None:
-        """Factor inner nodes of one level, all of whose children are done."""
-        here = precision[first:stop]
+        Returns what they send to their parents, and their part of half the log-determinant.
+        """
+        here = self.inner_factor[part]
         here.diagonal(dim1=-2, dim2=-1).add_(1)
         factor = linalg.cholesky(here, "the information matrix I + Ξ of an inner node")
         here.copy_(factor)
-        self.log_determinant += 2 * linalg.half_log_determinant(factor)
-        if first == 0:  # the root
-            return
-        w = self.transfer[first:stop]
+        w = self.transfer[part]
         h = linalg.solve_lower(factor, w)
         innovation = h.mT @ h - w.mT @ w
         innovation.diagonal(dim1=-2, dim2=-1).add_(1)
         root = linalg.cholesky(innovation, "the matrix I − X of an inner node")
-        self.log_determinant += 2 * linalg.half_log_determinant(root)
+        log_determinant = linalg.half_log_determinant(factor) + linalg.half_log_determinant(root)
         m = torch.cholesky_inverse(root)
-        self.gain[first:stop] = linalg.solve_lower_transposed(factor, h @ m)
+        self.gain[part] = linalg.solve_lower_transposed(factor, h @ m)
         m.diagonal(dim1=-2, dim2=-1).sub_(1)
-        precision.index_add_(0, self.layout.slot_parent[first:stop], m)
+        return m, log_determinant
+
+    def _chunks(self, first: int, stop: int) -> list[slice]:
+        """Inner nodes in slices small enough for their temporaries."""
+        rank = self.transfer.shape[-1]
+        step = per_chunk(self.transfer.itemsize * 6 * rank * rank, self.budget, self.device)
+        return chunks(first, stop, step)
 
     @property
     def nbytes(self) -> int:
@@ -134,19 +136,26 @@ class Factor:
         ambient : Tensor of shape (leaves, r, columns)
             d_j = ẑ_p − V_jᵀ w_j for each leaf: what it hears of w in all other leaves.
         """
-        layout = self.layout
+        layout, leaves = self.layout, range(len(self.layout.leaves))
         whitened = torch.empty_like(b)  # a = L⁻¹ b
         total = b.new_zeros(layout.n_slots, self.transfer.shape[-1], b.shape[1])  # τ
-        for batch, factor, y in self._leaves():
-            a = linalg.solve_lower(factor, b[batch.index])
-            whitened[batch.index] = a
-            total.index_add_(0, layout.parents(batch), y.mT @ a)
+
+        def up(k: int) -> Tensor:
+            index = layout.leaves[k].index
+            whitened[index] = a = linalg.solve_lower(self.leaf_factor[k], b[index])
+            return self.leaf_basis[k].mT @ a
+
+        for batch, sent in zip(layout.leaves, parallel_map(up, leaves, self.device), strict=True):
+            total.index_add_(0, layout.parents(batch), sent)
         for first, stop in reversed(layout.levels[1:]):
             sent = self.gain[first:stop].mT @ total[first:stop]
             total.index_add_(0, layout.slot_parent[first:stop], sent)
         state = torch.empty_like(total)  # μ, then ẑ
-        for first, stop in self._chunks_up():
-            state[first:stop] = torch.cholesky_solve(total[first:stop], self.inner_factor[first:stop])
+
+        def update(part: slice) -> None:
+            state[part] = torch.cholesky_solve(total[part], self.inner_factor[part])
+
+        for_each(update, self._chunks(0, layout.n_slots), self.device)
         for first, stop in layout.levels[1:]:
             surprise = (
                 state[layout.slot_parent[first:stop]] - self.transfer[first:stop].mT @ state[first:stop]
@@ -154,11 +163,15 @@ class Factor:
             state[first:stop] += self.gain[first:stop] @ surprise
         w = torch.empty_like(b)
         ambient = b.new_empty(layout.tree.n_leaves, *state.shape[1:])
-        for batch, factor, y in self._leaves():
+
+        def down(k: int) -> None:
+            batch, y = layout.leaves[k], self.leaf_basis[k]
             z = state[layout.parents(batch)]
             rest = whitened[batch.index] - y @ z
-            w[batch.index] = linalg.solve_lower_transposed(factor, rest)
+            w[batch.index] = linalg.solve_lower_transposed(self.leaf_factor[k], rest)
             ambient[batch.groups] = z - y.mT @ rest  # V_jᵀ w_j = Y_jᵀ (a_j − Y_j ẑ_p)
+
+        for_each(down, leaves, self.device)
         return w, ambient
 
     def posterior(self) -> Tensor:

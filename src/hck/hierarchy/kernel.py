@@ -7,12 +7,14 @@ import torch
 from torch import Tensor
 
 from hck import linalg
+from hck.blocks import Batch
 from hck.hierarchy.build import build_matrix
 from hck.hierarchy.extend import Extension, cross_matrix
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.matrix import HierarchicalMatrix, sweep
 from hck.kernels import Kernel
 from hck.memory import resolve_budget
+from hck.parallel import for_each
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
 from hck.points import Points, as_points
 
@@ -155,10 +157,12 @@ class HierarchicalKernel:
     def extension(self, w: Tensor, ambient: Tensor) -> Extension:
         """The same from what `Factor.solve_padded` returns."""
         landmark_weights = torch.empty_like(ambient)
-        for batch in self.matrix.layout.leaves:
+
+        def whiten(batch: Batch) -> None:
             factor = self.landmark_factor[self.matrix.layout.parents(batch)]
-            here = linalg.solve_lower_transposed(factor, ambient[batch.groups])
-            landmark_weights[batch.groups] = here
+            landmark_weights[batch.groups] = linalg.solve_lower_transposed(factor, ambient[batch.groups])
+
+        for_each(whiten, self.matrix.layout.leaves, self.tree.device)
         return Extension(
             self.kernel, self.tree, self.points, self.landmarks, w[:-1], landmark_weights, self.budget
         )

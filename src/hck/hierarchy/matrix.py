@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from hck.hierarchy.layout import Layout
+from hck.parallel import for_each
 
 
 @dataclass
@@ -63,16 +64,25 @@ class HierarchicalMatrix:
         message = self.collect(padded)
         ambient = sweep(self.layout, self.transfer, self.core, message)
         out = torch.empty_like(padded)
-        for batch, residual, basis in zip(self.layout.leaves, self.residual, self.basis, strict=True):
-            out[batch.index] = residual @ padded[batch.index] + basis @ ambient[self.layout.parents(batch)]
+
+        def multiply(k: int) -> None:
+            batch = self.layout.leaves[k]
+            near = self.residual[k] @ padded[batch.index]
+            out[batch.index] = torch.baddbmm(near, self.basis[k], ambient[self.layout.parents(batch)])
+
+        for_each(multiply, range(len(self.layout.leaves)), self.transfer.device)
         return self.layout.unpad(out).reshape(b.shape)
 
     def collect(self, padded: Tensor) -> Tensor:
         """U_jᵀ b_j for each leaf: shape (leaves, r, columns). `padded` is in the tree's order."""
         r = self.transfer.shape[-1]
         message = padded.new_empty(self.layout.tree.n_leaves, r, padded.shape[1])
-        for batch, basis in zip(self.layout.leaves, self.basis, strict=True):
-            message[batch.groups] = basis.mT @ padded[batch.index]
+
+        def collect(k: int) -> None:
+            batch = self.layout.leaves[k]
+            message[batch.groups] = self.basis[k].mT @ padded[batch.index]
+
+        for_each(collect, range(len(self.layout.leaves)), self.transfer.device)
         return message
 
     def diagonal(self) -> Tensor:

@@ -1,0 +1,103 @@
+"""Work on many chunks at once on the CPU's cores.
+
+torch runs batched factorizations and triangular solves one member after another on one core. Here each core
+takes whole chunks instead, with torch on a single thread inside: torch releases the interpreter lock while it
+computes. On a GPU chunks run one after another, since one chunk already fills it.
+"""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+from hck.progress import track
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_local = threading.local()
+os.register_at_fork(after_in_child=_pools.clear)  # threads do not survive a fork
+
+
+def parallel_map(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    device: torch.device,
+    what: str = "",
+    show: bool = False,
+) -> Iterator[Result]:
+    """The results of `work` on each item, in the order of the items.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where the work is done: on the CPU, items are spread over its cores.
+    what, show
+        A name for the work, and whether to show its progress.
+    """
+    threads = 1 if getattr(_local, "inside", False) else torch.get_num_threads()
+    if device.type != "cpu" or threads == 1 or len(items) < 2:
+        for item in track(items, what, show):
+            yield work(item)
+        return
+    grad = torch.is_grad_enabled()
+
+    def task(item: Item) -> Result:
+        with torch.set_grad_enabled(grad):
+            return work(item)
+
+    pool = _pool(threads)
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in track(items, what, show):
+            waiting.append(pool.submit(task, item))
+            if len(waiting) > 2 * threads:  # no further ahead, so that results do not pile up
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def for_each(
+    work: Callable[[Item], None],
+    items: Sequence[Item],
+    device: torch.device,
+    what: str = "",
+    show: bool = False,
+) -> None:
+    """Like `parallel_map`, for work that stores its results itself."""
+    _exhaust(parallel_map(work, items, device, what, show))
+
+
+def chunks(first: int, stop: int, step: int) -> list[slice]:
+    """The range from `first` to `stop` in slices of at most `step`."""
+    return [slice(start, min(start + step, stop)) for start in range(first, stop, step)]
+
+
+def _exhaust(results: Iterable[object]) -> None:
+    for _ in results:
+        pass
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    if threads not in _pools:
+        _pools[threads] = ThreadPoolExecutor(threads, "hck", initializer=_enter_pool)
+        # The workers' setting must not become that of threads started later by others.
+        barrier = threading.Barrier(threads + 1)
+        for _ in range(threads):
+            _pools[threads].submit(barrier.wait)
+        barrier.wait()
+        torch.set_num_threads(threads)
+    return _pools[threads]
+
+
+def _enter_pool() -> None:
+    _local.inside = True
+    torch.set_num_threads(1)  # of this thread
