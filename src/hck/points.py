@@ -296,6 +296,8 @@ def as_points_like(x: Any, points: Points) -> Points:
         x = sp.csr_matrix(x.cpu().numpy() if isinstance(x, Tensor) else np.asarray(x))
     if isinstance(points, DensePoints) and sp.issparse(x):
         x = x.toarray()
+    if isinstance(points, DensePoints) and isinstance(x, DensePoints):
+        x = x.x  # perhaps of another dtype, or elsewhere
     made = as_points(x, points.dtype, points.device, objects=isinstance(points, ObjectPoints))
     check_same_kind(points, made)
     if isinstance(made, VectorPoints) and made.n_features != points.n_features:  # type: ignore[attr-defined]

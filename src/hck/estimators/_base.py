@@ -39,7 +39,8 @@ partition : {"random_projection", "pca", "kd", "kmeans", "kernel"}, Cutter or Tr
 landmarks : {"uniform", "kmeans", "farthest", "same"}, array or list of arrays, default="uniform"
     How landmarks are chosen; see `hck.partition.choose_landmarks`.
 jitter : float or None, default=None
-    λ', added to the landmarks' kernel matrices for stability. None: 1e-8 in float64, 1e-4 in float32.
+    λ', added to the landmarks' kernel matrices for stability. None: 1e-8 in float64, 1e-4 in float32,
+    times the mean of k(x, x).
 device : str, torch.device or None, default=None
     ``"cpu"`` or ``"cuda"``. None: where X is, if it is a tensor, else the CPU.
 dtype : {"float64", "float32"}, default="float64"

@@ -70,7 +70,7 @@ def _landmark_factors(
         block = blocks[here]
         values = cross(kernel, z, block, z, block)
         # a padded landmark has a zero row and 1 on the diagonal
-        values.diagonal(dim1=-2, dim2=-1).add_(torch.where(block.mask, jitter, 1.0))
+        values.diagonal(dim1=-2, dim2=-1).add_(torch.where(block.mask, values.new_tensor(jitter), 1.0))
         out[here] = linalg.cholesky(values, "the landmark matrix K(Z, Z) + jitter I")
 
     for_each(work, chunks(0, len(blocks), step), z.device, "Landmarks: factors", verbose)

@@ -133,6 +133,7 @@ class Factor:
         Returns
         -------
         w : Tensor of shape (n + 1, columns)
+            With a zero row at the end.
         ambient : Tensor of shape (leaves, r, columns)
             d_j = ẑ_p − V_jᵀ w_j for each leaf: what it hears of w in all other leaves.
         """
@@ -172,6 +173,7 @@ class Factor:
             ambient[batch.groups] = z - y.mT @ rest  # V_jᵀ w_j = Y_jᵀ (a_j − Y_j ẑ_p)
 
         for_each(down, leaves, self.device)
+        w[-1] = 0
         return w, ambient
 
     def posterior(self) -> Tensor:

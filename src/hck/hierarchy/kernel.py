@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from hck import linalg
-from hck.blocks import Batch
+from hck.blocks import Batch, Blocks
 from hck.hierarchy.build import build_matrix
 from hck.hierarchy.extend import Extension, cross_matrix
 from hck.hierarchy.factor import Factor
@@ -16,9 +16,10 @@ from hck.kernels import Kernel
 from hck.memory import resolve_budget
 from hck.parallel import for_each
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
-from hck.points import Points, as_points
+from hck.points import Points, as_points, cross
 
-# λ' on the landmark matrices when none is given: it bounds their condition, and with it the rounding.
+# λ' on the landmark matrices when none is given, relative to k(x, x): it bounds their condition, and with
+# it the rounding.
 DEFAULT_JITTER = {torch.float64: 1e-8, torch.float32: 1e-4}
 
 
@@ -93,7 +94,8 @@ class HierarchicalKernel:
             HierarchicalKernel as `partition` to keep it.
         landmarks : see `hck.partition.choose_landmarks`
         jitter : float or None
-            λ' ≥ 0, added to the landmarks' kernel matrices. None: 1e-8 in float64, 1e-4 in float32.
+            λ' ≥ 0, added to the landmarks' kernel matrices. None: 1e-8 in float64, 1e-4 in float32, times
+            the mean of k(x, x) over a few points.
         memory_budget : int, float, str or None
             For temporaries; see `hck.memory.resolve_budget`.
         generator : torch.Generator, optional
@@ -102,13 +104,18 @@ class HierarchicalKernel:
             Show progress.
         """
         points = as_points(x)
+        if len(points) == 0:
+            raise ValueError("there are no points")
+        for name, value in (("rank", rank), ("leaf_size", leaf_size)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
         generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
         tree = make_tree(partition, points, kernel, rank, leaf_size, generator)
         points = points.take(tree.order)
         chosen = choose_landmarks(landmarks, points, tree, rank, kernel, generator)
         budget = resolve_budget(memory_budget, points.device)
         if jitter is None:
-            jitter = DEFAULT_JITTER[points.dtype]
+            jitter = DEFAULT_JITTER[points.dtype] * _mean_variance(kernel, points)
         matrix, factor = build_matrix(kernel, points, tree, chosen, jitter, budget, verbose)
         return cls(kernel, points, tree, chosen, jitter, factor, matrix, budget)
 
@@ -175,3 +182,10 @@ class HierarchicalKernel:
     def nbytes(self) -> int:
         """Memory held, in bytes, the training points not counted."""
         return self.matrix.nbytes + self.landmark_factor.nbytes
+
+
+def _mean_variance(kernel: Kernel, points: Points, most: int = 256) -> float:
+    """The mean of k(x, x) over a few points."""
+    index = torch.arange(0, len(points), max(1, len(points) // most), device=points.device)[:, None]
+    single = Blocks(index, full=True)
+    return float(cross(kernel, points, single, points, single).mean())

@@ -58,6 +58,8 @@ class Layout:
 
     def pad(self, b: Tensor) -> Tensor:
         """A matrix with a row per point, in the original order, in the tree's order and with a zero row."""
+        if len(b) != self.tree.n_points:
+            raise ValueError(f"expected {self.tree.n_points} rows, one for each point, got {len(b)}")
         return torch.cat([b[self.tree.order], b.new_zeros(1, b.shape[1])])
 
     def unpad(self, b: Tensor) -> Tensor:

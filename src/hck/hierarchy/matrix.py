@@ -57,8 +57,6 @@ class HierarchicalMatrix:
 
     def __matmul__(self, b: Tensor) -> Tensor:
         """A b for a vector or for a matrix of several (Algorithm 1)."""
-        if b.shape[0] != self.shape[0]:
-            raise ValueError(f"the matrix has {self.shape[1]} columns but the right side {b.shape[0]} rows")
         columns = b[:, None] if b.ndim == 1 else b
         padded = self.layout.pad(columns.to(self.transfer))
         message = self.collect(padded)

@@ -257,6 +257,8 @@ class FunctionRule(Rule):
     )
 
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
+        if len(rows) == 0:
+            return rows
         leaf = torch.as_tensor(np.asarray(self.function(_raw(points.take(rows)))), dtype=torch.long)
         if leaf.shape != rows.shape or leaf.min() < 0 or leaf.max() >= len(self.child):
             raise ValueError("the tree's route function must return a node of the tree for each point")
