@@ -34,38 +34,44 @@ def cholesky(matrix: Tensor, what: str) -> Tensor:
     factor, info = torch.linalg.cholesky_ex(matrix)
     if not info.any():
         return factor
-    failed = info.nonzero(as_tuple=True)
-    n_failed, n_members = failed[0].numel() if failed else 1, info.numel()
-    member = matrix[failed]  # (failed, n, n)
-    diagonal = member.diagonal(dim1=-2, dim2=-1)
-    if not torch.isfinite(diagonal).all():
+    jitter = _needed_jitter(matrix.detach(), info, what)  # (*batch, 1)
+    shifted = matrix + torch.diag_embed(jitter.expand(matrix.shape[:-1]))
+    return torch.linalg.cholesky_ex(shifted)[0]
+
+
+def _needed_jitter(matrix: Tensor, info: Tensor, what: str) -> Tensor:
+    """The jitter that each member of a stack needs: shape (*batch, 1). `info` says which members failed."""
+    jitter = matrix.new_zeros(info.numel())
+    failed = info.reshape(-1).nonzero().squeeze(1)
+    members = matrix.reshape(-1, *matrix.shape[-2:])[failed]
+    if not torch.isfinite(members.tril()).all():
         raise NotPositiveDefiniteError(
-            f"{what} contains NaN or infinity in {n_failed} of {n_members} blocks: "
+            f"{what} contains NaN or infinity in {len(failed)} of {info.numel()} blocks: "
             "check the kernel's values on this data"
         )
-    scale = diagonal.abs().mean(-1, keepdim=True)  # (failed, 1)
-    relative = _FIRST_JITTER[matrix.dtype]
-    while relative <= _LAST_JITTER[matrix.dtype] * 1.5:
-        shifted = member.clone()
-        shifted.diagonal(dim1=-2, dim2=-1).add_(relative * scale)
-        attempt, info = torch.linalg.cholesky_ex(shifted)
-        if not info.any():
-            factor[failed] = attempt
-            warnings.warn(
-                f"{what} was not positive definite in {n_failed} of {n_members} blocks; a jitter of "
-                f"{relative:.0e} times the mean diagonal ({float(relative * scale.max()):.1e} at most) was "
-                f"added there. A larger alpha or jitter, or dtype='float64', avoids this",
-                NumericalWarning,
-                stacklevel=2,
-            )
-            return factor
+    scale = members.diagonal(dim1=-2, dim2=-1).abs().mean(-1)
+    left = torch.arange(len(failed), device=matrix.device)
+    relative, last = _FIRST_JITTER[matrix.dtype], _LAST_JITTER[matrix.dtype]
+    while len(left) and relative <= last * 1.5:
+        jitter[failed[left]] = relative * scale[left]
+        attempt = members[left]
+        attempt.diagonal(dim1=-2, dim2=-1).add_(jitter[failed[left], None])
+        left = left[torch.linalg.cholesky_ex(attempt)[1].nonzero().squeeze(1)]
         relative *= 10
-    raise NotPositiveDefiniteError(
-        f"{what} is not positive definite in {n_failed} of {n_members} blocks ({matrix.dtype}), even with "
-        f"a jitter of {_LAST_JITTER[matrix.dtype]:.0e} times its mean diagonal. Raise alpha (the noise on "
-        "the training points) or jitter (the noise on the landmarks), use dtype='float64', or check that "
-        "the kernel is positive definite"
+    if len(left):
+        raise NotPositiveDefiniteError(
+            f"{what} is not positive definite in {len(left)} of {info.numel()} blocks ({matrix.dtype}), even "
+            f"with a jitter of {last:.0e} times its mean diagonal. Raise alpha (the noise on the training "
+            "points) or jitter (the noise on the landmarks), use dtype='float64', or check that the kernel "
+            "is positive definite"
+        )
+    warnings.warn(
+        f"{what} was not positive definite in {len(failed)} of {info.numel()} blocks; a jitter of up to "
+        f"{float(jitter.max()):.1e} was added there. A larger alpha or jitter, or dtype='float64', avoids it",
+        NumericalWarning,
+        stacklevel=3,
     )
+    return jitter.reshape(*info.shape, 1)
 
 
 def solve_lower(factor: Tensor, right: Tensor) -> Tensor:

@@ -22,11 +22,11 @@ def resolve_budget(budget: int | float | str | None, device: torch.device) -> in
     if budget is None:
         return int(_free_bytes(device) * _FRACTION_OF_FREE)
     if isinstance(budget, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?)b?\s*", budget.lower())
+        match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([kmgt]?i?)b?\s*", budget.lower())
         if match is None or match[2] not in _UNITS:
             raise ValueError(f"memory_budget={budget!r} is not a size; write bytes or, for example, '4GiB'")
         budget = float(match[1]) * _UNITS[match[2]]
-    if not budget > 0:
+    if not 0 < budget < float("inf"):
         raise ValueError(f"memory_budget must be positive, got {budget!r}")
     return int(budget)
 

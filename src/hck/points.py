@@ -28,6 +28,7 @@ _FEW_DIRECTIONS = 32
 class Points(ABC):
     """A finite sequence of points of one kind, with the dtype and device of numbers computed from it."""
 
+    x: Any  # what holds the points
     dtype: torch.dtype
     device: torch.device
 
@@ -67,16 +68,19 @@ class VectorPoints(Points):
 
     @abstractmethod
     def project(self, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
-        """⟨x[rows[i]], directions[which[i]]⟩ for each i."""
+        """⟨x[rows[i]], directions[which[i]]⟩ for each i; the rows are distinct."""
 
     @abstractmethod
-    def accumulate(
-        self, rows: Tensor, weights: Tensor, which: Tensor, groups: int, squares: bool = False
-    ) -> Tensor:
-        """Row g is the sum of weights[i] · x[rows[i]] over the i with which[i] = g.
+    def accumulate(self, rows: Tensor, weights: Tensor, which: Tensor, groups: int) -> Tensor:
+        """Row g is the sum of weights[i] · x[rows[i]] over the i with which[i] = g."""
 
-        With `squares`, of the coordinates' squares.
-        """
+    def mean(self, rows: Tensor, which: Tensor, groups: int) -> Tensor:
+        """Row g is the mean of the x[rows[i]] with which[i] = g."""
+        return self.accumulate(rows, _equal_weights(which, groups, self.dtype), which, groups)
+
+    @abstractmethod
+    def variance(self, rows: Tensor, which: Tensor, groups: int) -> Tensor:
+        """Row g has the variances of the coordinates of the x[rows[i]] with which[i] = g."""
 
     @abstractmethod
     def numpy(self, rows: Tensor) -> Any:
@@ -101,7 +105,7 @@ class DensePoints(VectorPoints):
 
     def join(self, other: Points) -> "DensePoints":
         check_same_kind(self, other)
-        return DensePoints(torch.cat([self.x, other.x]))  # type: ignore[attr-defined]
+        return DensePoints(torch.cat([self.x, other.x]))
 
     @property
     def nbytes(self) -> int:
@@ -127,30 +131,32 @@ class DensePoints(VectorPoints):
             torch.sum(self.x[rows[i : i + step]] * directions[which[i : i + step]], 1, out=out[i : i + step])
         return out
 
-    def accumulate(
-        self, rows: Tensor, weights: Tensor, which: Tensor, groups: int, squares: bool = False
-    ) -> Tensor:
+    def accumulate(self, rows: Tensor, weights: Tensor, which: Tensor, groups: int) -> Tensor:
         out = torch.zeros(groups, self.n_features, dtype=self.dtype, device=self.device)
         step = max(1, _CHUNK // self.n_features)
         for i in range(0, len(rows), step):
-            part = self.x[rows[i : i + step]]
-            part = part.square() if squares else part
-            out.index_add_(0, which[i : i + step], part * weights[i : i + step, None])
+            part = self.x[rows[i : i + step]] * weights[i : i + step, None]
+            out.index_add_(0, which[i : i + step], part)
+        return out
+
+    def variance(self, rows: Tensor, which: Tensor, groups: int) -> Tensor:
+        mean, weights = self.mean(rows, which, groups), _equal_weights(which, groups, self.dtype)
+        out = torch.zeros_like(mean)
+        step = max(1, _CHUNK // self.n_features)
+        for i in range(0, len(rows), step):
+            part = (self.x[rows[i : i + step]] - mean[which[i : i + step]]).square_()
+            out.index_add_(0, which[i : i + step], part.mul_(weights[i : i + step, None]))
         return out
 
     def numpy(self, rows: Tensor) -> np.ndarray:
         return self.x[rows].cpu().numpy()
 
     def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks) -> Tensor:
-        return kernel.evaluate(self.x[rows.safe], other.x[columns.safe])  # type: ignore[attr-defined]
+        return kernel.evaluate(self.x[rows.safe], other.x[columns.safe])
 
 
 class _BlockwisePoints(Points):
     """Points whose kernel values are computed block after block on the CPU."""
-
-    @abstractmethod
-    def pick(self, index: np.ndarray) -> Any:
-        """The points at `index` in the form that the kernel takes."""
 
     def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks) -> Tensor:
         shape = (len(rows), rows.index.shape[1], columns.index.shape[1])
@@ -158,7 +164,7 @@ class _BlockwisePoints(Points):
         for block, i, j in zip(out, rows.index.cpu().numpy(), columns.index.cpu().numpy(), strict=True):
             i, j = i[i >= 0], j[j >= 0]
             if len(i) and len(j):
-                block[: len(i), : len(j)] = kernel.evaluate(self.pick(i), other.pick(j))  # type: ignore[attr-defined]
+                block[: len(i), : len(j)] = kernel.evaluate(self.x[i], other.x[j])
         return out.to(self.device)
 
 
@@ -173,17 +179,14 @@ class SparsePoints(_BlockwisePoints, VectorPoints):
         return self.x.shape[0]
 
     def take(self, index: Tensor) -> "SparsePoints":
-        return SparsePoints(self.pick(index.cpu().numpy()), self.dtype, self.device)
-
-    def pick(self, index: np.ndarray) -> sp.csr_matrix:
-        return self.x[index]
+        return SparsePoints(self.x[index.cpu().numpy()], self.dtype, self.device)
 
     def to(self, device: torch.device) -> "SparsePoints":
         return SparsePoints(self.x, self.dtype, device)
 
     def join(self, other: Points) -> "SparsePoints":
         check_same_kind(self, other)
-        both = sp.vstack([self.x, other.x], format="csr")  # type: ignore[attr-defined]
+        both = sp.vstack([self.x, other.x], format="csr")
         return SparsePoints(both, self.dtype, self.device)
 
     @property
@@ -201,16 +204,21 @@ class SparsePoints(_BlockwisePoints, VectorPoints):
         out = np.bincount(row, weights=weights, minlength=part.shape[0])
         return torch.from_numpy(out).to(self.device, self.dtype)
 
-    def accumulate(
-        self, rows: Tensor, weights: Tensor, which: Tensor, groups: int, squares: bool = False
-    ) -> Tensor:
-        x = self.x.multiply(self.x) if squares else self.x
+    def accumulate(self, rows: Tensor, weights: Tensor, which: Tensor, groups: int) -> Tensor:
+        return self._gather(self.x, rows, weights, which, groups)
+
+    def variance(self, rows: Tensor, which: Tensor, groups: int) -> Tensor:
+        weights = _equal_weights(which, groups, self.dtype)
+        squares = self._gather(self.x.multiply(self.x), rows, weights, which, groups)
+        return squares - self.mean(rows, which, groups).square()
+
+    def _gather(self, x: Any, rows: Tensor, weights: Tensor, which: Tensor, groups: int) -> Tensor:
         pick = (which.cpu().numpy(), rows.cpu().numpy())
         gather = sp.csr_matrix((weights.cpu().numpy(), pick), shape=(groups, len(self)))
         return torch.from_numpy((gather @ x).toarray()).to(self.device, self.dtype)
 
     def numpy(self, rows: Tensor) -> sp.csr_matrix:
-        return self.pick(rows.cpu().numpy())
+        return self.x[rows.cpu().numpy()]
 
 
 class ObjectPoints(_BlockwisePoints):
@@ -224,17 +232,14 @@ class ObjectPoints(_BlockwisePoints):
         return len(self.x)
 
     def take(self, index: Tensor) -> "ObjectPoints":
-        return ObjectPoints(self.pick(index.cpu().numpy()), self.dtype, self.device)
-
-    def pick(self, index: np.ndarray) -> np.ndarray:
-        return self.x[index]
+        return ObjectPoints(self.x[index.cpu().numpy()], self.dtype, self.device)
 
     def to(self, device: torch.device) -> "ObjectPoints":
         return ObjectPoints(self.x, self.dtype, device)
 
     def join(self, other: Points) -> "ObjectPoints":
         check_same_kind(self, other)
-        return ObjectPoints(np.concatenate([self.x, other.x]), self.dtype, self.device)  # type: ignore[attr-defined]
+        return ObjectPoints(np.concatenate([self.x, other.x]), self.dtype, self.device)
 
     @property
     def nbytes(self) -> int:
@@ -282,7 +287,7 @@ def as_points(
         return SparsePoints(sp.csr_matrix(x).astype(number, copy=False), dtype, device)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")  # nor written to
-        tensor = torch.as_tensor(x)
+        tensor = x if isinstance(x, Tensor) else torch.as_tensor(np.asarray(x, order="C"))
     if tensor.ndim != 2:
         raise ValueError(
             f"points must form a 2-D array (n_points, n_features), got shape {tuple(tensor.shape)}"
@@ -300,10 +305,9 @@ def as_points_like(x: Any, points: Points) -> Points:
         x = x.x  # perhaps of another dtype, or elsewhere
     made = as_points(x, points.dtype, points.device, objects=isinstance(points, ObjectPoints))
     check_same_kind(points, made)
-    if isinstance(made, VectorPoints) and made.n_features != points.n_features:  # type: ignore[attr-defined]
-        raise ValueError(
-            f"these points have {made.n_features} features where {points.n_features} are expected"  # type: ignore[attr-defined]
-        )
+    expected = getattr(points, "n_features", None)
+    if isinstance(made, VectorPoints) and made.n_features != expected:
+        raise ValueError(f"these points have {made.n_features} features where {expected} are expected")
     return made
 
 
@@ -313,6 +317,11 @@ def check_same_kind(left: Points, right: Points) -> None:
         raise TypeError(
             f"points of different kinds cannot be combined: {type(left).__name__}, {type(right).__name__}"
         )
+
+
+def _equal_weights(which: Tensor, groups: int, dtype: torch.dtype) -> Tensor:
+    """1 over the size of its group for each i."""
+    return (1 / torch.bincount(which, minlength=groups).to(dtype))[which]
 
 
 def _object_array(x: Sequence[Any]) -> np.ndarray:

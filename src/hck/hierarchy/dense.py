@@ -64,7 +64,7 @@ class Definition:
         return values + self.jitter * torch.eye(len(values), dtype=torch.float64)
 
     def _base(self, a: Points, b: Points) -> Tensor:
-        return self.kernel.evaluate(_raw(a), _raw(b)).to("cpu", torch.float64)
+        return self.kernel.evaluate(a.x, b.x).to("cpu", torch.float64)
 
     def _path(self, node: int) -> list[int]:
         path = [node]
@@ -79,10 +79,6 @@ class Definition:
     def _child_towards(self, leaf: int, node: int) -> int:
         path = self._path(leaf)
         return path[path.index(node) - 1]
-
-
-def _raw(points: Points) -> Any:
-    return points.x  # type: ignore[attr-defined]
 
 
 def dense_matrix(kernel: Kernel, points: Points, tree: Tree, landmarks: Landmarks, jitter: float) -> Tensor:

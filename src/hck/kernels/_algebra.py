@@ -47,7 +47,8 @@ class Scaled(Kernel):
     """c · k(x, x') with c > 0 (a variance); a tensor that requires a gradient keeps it."""
 
     def __init__(self, kernel: Kernel, scale: float | Tensor) -> None:
-        if not (math.isfinite(scale) and scale > 0):
+        value = scale.detach() if isinstance(scale, Tensor) else scale
+        if not (math.isfinite(value) and value > 0):
             raise ValueError(f"a kernel can only be scaled by a positive, finite number, got {scale!r}")
         self.kernel = kernel
         self.scale = scale if isinstance(scale, Tensor) else float(scale)
@@ -63,4 +64,4 @@ class Scaled(Kernel):
         return Scaled(self.kernel.to(device, dtype), scale)
 
     def __repr__(self) -> str:
-        return f"{float(self.scale):.6g} * ({self.kernel})"
+        return f"{float(torch.as_tensor(self.scale).detach()):.6g} * ({self.kernel})"

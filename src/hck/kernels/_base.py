@@ -44,8 +44,8 @@ class Kernel(ABC):
         if isinstance(a, Tensor) or isinstance(b, Tensor):
             return self.evaluate(*_comparable(torch.as_tensor(a), torch.as_tensor(b)))
         if sp.issparse(a):
-            return self.evaluate(sp.csr_matrix(a), sp.csr_matrix(b)).numpy()
-        return self.evaluate(*_comparable(_float_tensor(a), _float_tensor(b))).numpy()
+            return self.evaluate(sp.csr_matrix(a), sp.csr_matrix(b)).detach().numpy()
+        return self.evaluate(*_comparable(_float_tensor(a), _float_tensor(b))).detach().numpy()
 
     def __add__(self, other: "Kernel") -> "Kernel":
         from hck.kernels._algebra import Sum
@@ -60,11 +60,14 @@ class Kernel(ABC):
         return Scaled(self, other) if np.ndim(other) == 0 else NotImplemented
 
     __rmul__ = __mul__
+    __array_ufunc__ = None  # NumPy scalars leave the product to us, and arrays fail
 
 
 def _float_tensor(x: Any) -> Tensor:
     array = np.asarray(x)
-    return torch.from_numpy(array if array.dtype.kind == "f" else array.astype(np.float64))
+    return torch.from_numpy(
+        np.require(array, array.dtype if array.dtype.kind == "f" else np.float64, ["C", "W"])
+    )
 
 
 def _comparable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -73,6 +76,8 @@ def _comparable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
             raise ValueError(f"expected blocks of shape (*batch, n_points, n_features), got {tuple(x.shape)}")
     if a.shape[-1] != b.shape[-1]:
         raise ValueError(f"points have {a.shape[-1]} features on one side and {b.shape[-1]} on the other")
+    if 0 in (a.shape[-2], b.shape[-2]):
+        raise ValueError("a kernel needs at least one point on each side")
     dtype = torch.promote_types(a.dtype, b.dtype)
     if not dtype.is_floating_point:
         dtype = torch.float64

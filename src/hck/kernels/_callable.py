@@ -57,7 +57,9 @@ class CallableKernel(Kernel):
         return torch.cat([self.evaluate(a[i : i + 1], a[i : i + 1])[0] for i in range(a.shape[0])])
 
     def _check(self, values: Any, shape: tuple[int, ...]) -> Tensor:
-        tensor = values if isinstance(values, Tensor) else torch.from_numpy(np.asarray(values, dtype=float))
+        tensor = (
+            values if isinstance(values, Tensor) else torch.from_numpy(np.require(values, float, ["C", "W"]))
+        )
         if tuple(tensor.shape) != shape:
             raise ValueError(
                 f"the kernel function {_name(self.function)} returned shape {tuple(tensor.shape)} where "

@@ -101,7 +101,7 @@ class InverseMultiquadric(Stationary):
 
     def _amplitude(self) -> Lengthscale:
         if isinstance(self.lengthscale, Tensor):
-            return self.lengthscale.log().mean().exp()
+            return self.lengthscale.double().log().mean().exp()
         return self.lengthscale
 
 

@@ -109,7 +109,6 @@ def centre_rules(tree: Tree, points: Points) -> tuple[Rule, ...]:
         parent = tree.inner[first:stop]
         node, _ = ranges(tree.first_child[parent], tree.n_children[parent])
         position, which = ranges(tree.start[node], tree.size[node])
-        weight = (1 / tree.size[node].to(points.dtype))[which]
-        centre = vectors.accumulate(tree.order[position], weight, which, len(node))
+        centre = vectors.mean(tree.order[position], which, len(node))
         rules.append(CentreRule(centre, tree.n_children[parent]))
     return tuple(rules)

@@ -87,12 +87,13 @@ class PCA(HyperplaneCutter):
         sample = frontier.size.clamp_max(_MOST_POINTS_PER_AXIS)
         number, which = ranges(torch.zeros_like(sample), sample)
         rows = frontier.order[frontier.start[which] + number * (frontier.size // sample)[which]]
-        mean = points.accumulate(rows, (1 / sample.to(points.dtype))[which], which, nodes)
+        mean = points.mean(rows, which, nodes)
         axis = _random_directions(nodes, points, frontier.generator)
         for _ in range(_POWER_ITERATIONS):
             weight = points.project(rows, axis, which) - (mean * axis).sum(1)[which]
-            # Σ weight (x − mean); the weights of a node add up to 0, so the mean drops out
-            product = points.accumulate(rows, weight, which, nodes)
+            # Σ weight (x − mean); the weights of a node add up to 0, but for rounding
+            total = weight.new_zeros(nodes).index_add_(0, which, weight)
+            product = points.accumulate(rows, weight, which, nodes) - total[:, None] * mean
             length = product.norm(dim=1, keepdim=True)
             axis = torch.where(length > 0, product / length, axis)
         return axis, torch.arange(nodes, device=points.device)
@@ -108,10 +109,7 @@ class KD(HyperplaneCutter):
     def directions(self, frontier: Frontier) -> tuple[Tensor, Tensor]:
         nodes, points = len(frontier), as_vectors(frontier.points)
         rows, which = frontier.members()
-        weight = (1 / frontier.size.to(points.dtype))[which]
-        mean = points.accumulate(rows, weight, which, nodes)
-        spread = points.accumulate(rows, weight, which, nodes, squares=True) - mean.square()
-        widest = spread.argmax(1)
+        widest = points.variance(rows, which, nodes).argmax(1)
         axes, pick = torch.unique(widest, return_inverse=True)
         directions = torch.zeros(len(axes), points.n_features, dtype=points.dtype, device=points.device)
         return directions.scatter_(1, axes[:, None], 1.0), pick

@@ -9,7 +9,7 @@ from hck.blocks import Blocks, batches, group_by, pieces
 from hck.kernels import Kernel
 from hck.partition.cutter import Cutter, Frontier, halve
 from hck.partition.tree import Rule
-from hck.points import Points, cross
+from hck.points import Points, as_points_like, cross
 
 _ATTEMPTS = 4
 _VALUES_AT_ONCE = 2**21
@@ -24,6 +24,7 @@ class KernelRule(Rule):
     threshold: Tensor  # (nodes,)
 
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
+        points = as_points_like(points.x, self.poles)
         pairs = torch.arange(len(self.poles), device=rows.device).reshape(-1, 2)
         value = _project(self.kernel, points, rows, which, self.poles, pairs)
         return (value > self.threshold[which]).long()

@@ -88,7 +88,7 @@ def _same(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torc
 def _farthest(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
     candidates = _uniform(points, tree, _CANDIDATES * rank, kernel, generator).blocks
     width = candidates.index.shape[1]
-    chosen = torch.full((len(tree.inner), rank), -1, device=points.device)
+    chosen = torch.full((len(tree.inner), min(rank, width)), -1, device=points.device)
     for batch in _slot_batches(len(candidates), width * (2 + points.values_per_point), points.device):
         block = candidates[batch]
         picks = _farthest_in_block(points, block, min(rank, width), kernel)
@@ -102,7 +102,8 @@ def _farthest_in_block(points: Points, block: Blocks, count: int, kernel: Kernel
     row = torch.arange(nodes, device=points.device)
     singles = Blocks(block.index.reshape(-1, 1), block.full)
     own = cross(kernel, points, singles, points, singles).reshape(nodes, width)  # k(x, x)
-    gap = own.masked_fill(~block.mask, -torch.inf)  # squared distance to the picks so far
+    # squared distance to the picks so far
+    gap = torch.full_like(own, torch.inf).masked_fill_(~block.mask, -torch.inf)
     picks = []
     latest = torch.zeros(nodes, dtype=torch.long, device=points.device)  # candidates are in random order
     for _ in range(count):
@@ -151,7 +152,7 @@ def _given(how: Any, points: Points, tree: Tree) -> Landmarks:
     count = torch.tensor([len(one) for one in sets], device=points.device)
     joined = sets[0]
     if isinstance(joined, DensePoints):
-        joined = DensePoints(torch.cat([one.x for one in sets]))  # type: ignore[attr-defined]
+        joined = DensePoints(torch.cat([one.x for one in sets]))
     else:
         for one in sets[1:]:
             joined = joined.join(one)

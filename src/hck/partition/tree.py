@@ -26,7 +26,7 @@ class Rule(ABC):
         """The same rule with its arrays on `device`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tree:
     """A rooted tree over a sequence of points.
 
@@ -283,7 +283,7 @@ def _function_rules(tree: Tree, route: Callable[[Any], Any], renumber: np.ndarra
 
 
 def _raw(points: Points) -> Any:
-    x = points.x  # type: ignore[attr-defined]
+    x = points.x
     return x.cpu().numpy() if isinstance(x, Tensor) else x
 
 
