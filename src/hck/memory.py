@@ -8,7 +8,7 @@ import torch
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _FRACTION_OF_FREE = 0.5
 # Temporaries beyond this many bytes gain nothing: the batch is already wide, and caches are small.
-_WIDEST_CHUNK = {"cpu": 2**26, "cuda": 2**31}
+_WIDEST_CHUNK = {"cpu": 2**24, "cuda": 2**31}
 
 
 def resolve_budget(budget: int | float | str | None, device: torch.device) -> int:
