@@ -100,4 +100,5 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 def _enter_pool() -> None:
     _local.inside = True
+    torch.get_num_threads()  # or torch sets the number anew when this thread first computes
     torch.set_num_threads(1)  # of this thread

@@ -32,7 +32,8 @@ class HCKRegressor(RegressorMixin, HCKEstimator):
 
     Examples
     --------
-    >>>     >>> from hck import HCKRegressor
+    >>> import numpy as np
+    >>> from hck import HCKRegressor
     >>> X = np.random.default_rng(0).uniform(size=(5000, 2))
     >>> y = np.sin(6 * X[:, 0]) + X[:, 1] ** 2
     >>> model = HCKRegressor(lengthscale=0.3, alpha=1e-3, rank=64, random_state=0).fit(X, y)
