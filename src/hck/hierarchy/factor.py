@@ -21,10 +21,10 @@ class Factor:
     Up-sweep, leaves first. Leaf j: L Lᵀ = D_j + noise, Y_j = L⁻¹ V_j, and Θ_j = Y_jᵀ Y_j goes up.
     Inner node i, with Ξ the sum of what its children sent::
 
-        A Aᵀ = I + Ξ;   H = A⁻¹ W_i;   B Bᵀ = M⁻¹ = I − W_iᵀ W_i + Hᵀ H
-        Θ_i = M − I goes up;           J_i = A⁻ᵀ H M is the smoother's gain
+        A Aᵀ = I + Ξ;   H_i = A⁻¹ W_i;   M = (I − W_iᵀ W_i + H_iᵀ H_i)⁻¹;   Θ_i = M − I goes up
 
-    Only matrices that are at least I, or well away from 0, are factored.
+    Only matrices that are at least I, or well away from 0, are factored. The smoother's gain J = A⁻ᵀ H M is
+    applied factor by factor, and W is not needed again, since W_iᵀ A⁻ᵀ = H_iᵀ.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Factor:
     budget : int
         Bytes that temporaries should stay within.
     overwrite : bool
-        Whether to take over the leaf blocks of `matrix`, which is then of no further use.
+        Whether to take over the arrays of `matrix`, which is then of no further use.
     verbose : bool
         Whether to show progress.
     """
@@ -48,13 +48,14 @@ class Factor:
         overwrite: bool = False,
         verbose: bool = False,
     ) -> None:
-        self.layout, self.transfer, self.budget = matrix.layout, matrix.transfer, budget
-        self.device = self.transfer.device
+        self.layout, self.budget, self.device = matrix.layout, budget, matrix.transfer.device
         self.log_determinant = torch.zeros((), dtype=torch.float64, device=self.device)
-        precision = torch.zeros_like(self.transfer)  # Ξ, then A
         padded = self.layout.pad(noise[:, None])[:, 0]
         self.leaf_factor: list[Tensor] = []  # L
         self.leaf_basis: list[Tensor] = []  # Y
+        self.inner_factor = torch.zeros_like(matrix.transfer)  # Ξ, then A
+        self.inner_basis = matrix.transfer if overwrite else matrix.transfer.clone()  # W, then H
+        self.inner_message = torch.empty_like(matrix.transfer)  # M = I + Θ
 
         def factor_leaves(k: int) -> tuple[Tensor, Tensor, Tensor]:
             residual, basis = matrix.residual[k], matrix.basis[k]
@@ -70,56 +71,54 @@ class Factor:
         every = range(len(self.layout.leaves))
         results = parallel_map(factor_leaves, every, self.device, "Leaves: factor", verbose)
         for batch, (factor, y, sent) in zip(self.layout.leaves, results, strict=True):
-            precision.index_add_(0, self.layout.parents(batch), sent)
+            self.inner_factor.index_add_(0, self.layout.parents(batch), sent)
             self.log_determinant += 2 * linalg.half_log_determinant(factor)
             self.leaf_factor.append(factor)
             self.leaf_basis.append(y)
-        self.gain = torch.zeros_like(self.transfer)  # J
-        self.inner_factor = precision  # A
         for first, stop in track(self.layout.levels[::-1], "Inner nodes: factor", verbose):
             parts = self._chunks(first, stop)
             done = parallel_map(self._factor_nodes, parts, self.device)
             for part, (sent, half_log_determinant) in zip(parts, done, strict=True):
                 self.log_determinant += 2 * half_log_determinant
                 if first > 0:
-                    precision.index_add_(0, self.layout.slot_parent[part], sent)
+                    self.inner_factor.index_add_(0, self.layout.slot_parent[part], sent)
 
     def _factor_nodes(self, part: slice) -> tuple[Tensor, Tensor]:
         """Factor inner nodes of one level, all of whose children are done.
 
         Returns what they send to their parents, and their part of half the log-determinant.
         """
-        here = self.inner_factor[part]
-        here.diagonal(dim1=-2, dim2=-1).add_(1)
-        factor = linalg.cholesky(here, "the information matrix I + Ξ of an inner node")
-        here.copy_(factor)
-        w = self.transfer[part]
+        information, w = self.inner_factor[part], self.inner_basis[part]
+        information.diagonal(dim1=-2, dim2=-1).add_(1)
+        factor = linalg.cholesky(information, "the information matrix I + Ξ of an inner node")
         h = linalg.solve_lower(factor, w)
-        innovation = h.mT @ h - w.mT @ w
+        innovation = torch.baddbmm(w.mT @ w, h.mT, h, beta=-1)
         innovation.diagonal(dim1=-2, dim2=-1).add_(1)
         root = linalg.cholesky(innovation, "the matrix I − X of an inner node")
-        log_determinant = linalg.half_log_determinant(factor) + linalg.half_log_determinant(root)
-        m = torch.cholesky_inverse(root)
-        self.gain[part] = linalg.solve_lower_transposed(factor, h @ m)
-        m.diagonal(dim1=-2, dim2=-1).sub_(1)
-        return m, log_determinant
+        sent = torch.cholesky_inverse(root)
+        information.copy_(factor)
+        w.copy_(h)
+        self.inner_message[part] = sent
+        sent.diagonal(dim1=-2, dim2=-1).sub_(1)
+        return sent, linalg.half_log_determinant(factor) + linalg.half_log_determinant(root)
 
     def _chunks(self, first: int, stop: int) -> list[slice]:
         """Inner nodes in slices small enough for their temporaries."""
-        rank = self.transfer.shape[-1]
-        step = per_chunk(self.transfer.itemsize * 6 * rank * rank, self.budget, self.device)
+        rank = self.inner_factor.shape[-1]
+        step = per_chunk(self.inner_factor.itemsize * 6 * rank * rank, self.budget, self.device)
         return chunks(first, stop, step)
 
     @property
     def nbytes(self) -> int:
         """Memory held, in bytes."""
-        parts = [*self.leaf_factor, *self.leaf_basis, self.transfer, self.gain, self.inner_factor]
+        inner = [self.inner_factor, self.inner_basis, self.inner_message]
+        parts = [*self.leaf_factor, *self.leaf_basis, *inner]
         return sum(part.nbytes for part in parts)
 
     def solve(self, b: Tensor) -> Tensor:
         """(K_h + noise)⁻¹ b for a vector or for a matrix of several."""
         columns = b[:, None] if b.ndim == 1 else b
-        w, _ = self.solve_padded(self.layout.pad(columns.to(self.transfer)))
+        w, _ = self.solve_padded(self.layout.pad(columns.to(self.inner_factor)))
         return self.layout.unpad(w).reshape(b.shape)
 
     def solve_padded(self, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -139,7 +138,8 @@ class Factor:
         """
         layout, leaves = self.layout, range(len(self.layout.leaves))
         whitened = torch.empty_like(b)  # a = L⁻¹ b
-        total = b.new_zeros(layout.n_slots, self.transfer.shape[-1], b.shape[1])  # τ
+        state = b.new_zeros(layout.n_slots, self.inner_factor.shape[-1], b.shape[1])  # τ, then ν, then ẑ
+        expected = torch.empty_like(state)  # q = Hᵀ ν
 
         def up(k: int) -> Tensor:
             index = layout.leaves[k].index
@@ -147,21 +147,26 @@ class Factor:
             return self.leaf_basis[k].mT @ a
 
         for batch, sent in zip(layout.leaves, parallel_map(up, leaves, self.device), strict=True):
-            total.index_add_(0, layout.parents(batch), sent)
-        for first, stop in reversed(layout.levels[1:]):
-            sent = self.gain[first:stop].mT @ total[first:stop]
-            total.index_add_(0, layout.slot_parent[first:stop], sent)
-        state = torch.empty_like(total)  # μ, then ẑ
+            state.index_add_(0, layout.parents(batch), sent)
 
-        def update(part: slice) -> None:
-            state[part] = torch.cholesky_solve(total[part], self.inner_factor[part])
+        def inner_up(part: slice) -> Tensor:
+            state[part] = nu = linalg.solve_lower(self.inner_factor[part], state[part])
+            expected[part] = q = self.inner_basis[part].mT @ nu
+            return self.inner_message[part] @ q
 
-        for_each(update, self._chunks(0, layout.n_slots), self.device)
-        for first, stop in layout.levels[1:]:
-            surprise = (
-                state[layout.slot_parent[first:stop]] - self.transfer[first:stop].mT @ state[first:stop]
-            )
-            state[first:stop] += self.gain[first:stop] @ surprise
+        for first, stop in reversed(layout.levels):
+            parts = self._chunks(first, stop)
+            for part, sent in zip(parts, parallel_map(inner_up, parts, self.device), strict=True):
+                if first > 0:
+                    state.index_add_(0, layout.slot_parent[part], sent)
+
+        def inner_down(part: slice) -> None:
+            surprise = self.inner_message[part] @ (state[layout.slot_parent[part]] - expected[part])
+            updated = torch.baddbmm(state[part], self.inner_basis[part], surprise)
+            state[part] = linalg.solve_lower_transposed(self.inner_factor[part], updated)
+
+        for first, stop in layout.levels:
+            for_each(inner_down, self._chunks(first, stop), self.device)
         w = torch.empty_like(b)
         ambient = b.new_empty(layout.tree.n_leaves, *state.shape[1:])
 
@@ -177,13 +182,23 @@ class Factor:
         return w, ambient
 
     def posterior(self) -> Tensor:
-        """P, the covariance of every inner node's latent given all data: shape (slots, r, r)."""
-        covariance = torch.cholesky_inverse(self.inner_factor)
-        for first, stop in self.layout.levels[1:]:
-            gain, own = self.gain[first:stop], covariance[first:stop]
-            above = covariance[self.layout.slot_parent[first:stop]]
-            change = gain @ (above @ gain.mT - self.transfer[first:stop].mT @ own)
-            covariance[first:stop] = own + (change + change.mT) / 2
+        """P, the covariance of every inner node's latent given all data: shape (slots, r, r).
+
+        P_i = A⁻ᵀ (I + H (M P_p M − M) Hᵀ) A⁻¹.
+        """
+        covariance = torch.empty_like(self.inner_factor)
+        identity = torch.eye(covariance.shape[-1], dtype=covariance.dtype, device=self.device)
+
+        def visit(part: slice) -> None:
+            factor, h, m = self.inner_factor[part], self.inner_basis[part], self.inner_message[part]
+            above = m if part.start == 0 else covariance[self.layout.slot_parent[part]]  # the root has H = 0
+            inner = identity + h @ (m @ above @ m - m) @ h.mT
+            half = linalg.solve_lower_transposed(factor, inner)
+            whole = linalg.solve_lower_transposed(factor, half.mT)
+            covariance[part] = (whole + whole.mT) / 2
+
+        for first, stop in self.layout.levels:
+            for_each(visit, self._chunks(first, stop), self.device)
         return covariance
 
     def inverse(self) -> HierarchicalMatrix:
@@ -192,7 +207,8 @@ class Factor:
         for _, factor, y in self._leaves():
             residual.append(torch.cholesky_inverse(factor))
             basis.append(linalg.solve_lower_transposed(factor, y))
-        return HierarchicalMatrix(self.layout, residual, basis, self.gain, -self.posterior())
+        gain = linalg.solve_lower_transposed(self.inner_factor, self.inner_basis @ self.inner_message)
+        return HierarchicalMatrix(self.layout, residual, basis, gain, -self.posterior())
 
     def inverse_diagonal(self) -> Tensor:
         """The diagonal of (K_h + noise)⁻¹, in the original order."""
