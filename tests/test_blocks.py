@@ -103,7 +103,7 @@ def test_blocks(full):
     blocks = consecutive(torch.tensor([0, 7]), count, 3, full)
     assert blocks.index.tolist() == [[0, 1, 2], [7, 8, 9] if full else [7, -1, -1]]
     assert blocks.mask.tolist() == [[True] * 3, [True, full, full]]
-    assert blocks.safe.tolist() == [[0, 1, 2], [7, 8, 9] if full else [7, 0, 0]]
+    assert blocks.safe.tolist() == [[0, 1, 2], [7, 8, 9] if full else [7, 7, 7]]
     second = blocks[torch.tensor([1])]
     assert isinstance(second, Blocks)
     assert len(second) == 1

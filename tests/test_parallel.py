@@ -7,6 +7,8 @@ import time
 import pytest
 import torch
 
+from hck.hierarchy import HierarchicalKernel
+from hck.kernels import Gaussian
 from hck.parallel import chunks, for_each, parallel_map
 
 CPU = torch.device("cpu")
@@ -84,13 +86,18 @@ def test_nested_work_does_not_wait_for_itself():
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_process_works_too():
-    for_each(lambda i: None, range(8), CPU)
+def test_a_forked_process_can_fit_after_its_parent_did():
+    x = torch.rand(3000, 3, dtype=torch.float64)
+
+    def fit():
+        return HierarchicalKernel.build(Gaussian(0.3), x, rank=40).factor(0.1).solve(x[:, 0])
+
+    expected = fit()
+    torch.rand(700, 700) @ torch.rand(700, 700)  # with all of torch's threads
     child = os.fork()
     if child == 0:
-        results = list(parallel_map(lambda i: i + 1, range(8), CPU))
-        os._exit(0 if results == list(range(1, 9)) else 1)
-    for _ in range(200):
+        os._exit(0 if torch.allclose(fit(), expected, rtol=1e-9) else 1)
+    for _ in range(600):
         finished, status = os.waitpid(child, os.WNOHANG)
         if finished:
             break
@@ -100,6 +107,33 @@ def test_a_forked_process_works_too():
         os.waitpid(child, 0)
         pytest.fail("the forked process hung")
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_inference_mode_is_the_callers():
+    with torch.inference_mode():
+        out = torch.zeros(6)
+
+        def work(i):
+            out[i] = i
+
+        for_each(work, range(6), CPU)
+    assert out.tolist() == list(range(6))
+
+
+def test_two_threads_may_come_first_at_once(threads, monkeypatch):
+    monkeypatch.setattr("hck.parallel._pools", {})
+    results = []
+
+    def use():
+        torch.set_num_threads(threads)
+        results.append(list(parallel_map(lambda i: i, range(5), CPU)))
+
+    callers = [threading.Thread(target=use, daemon=True) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(timeout=30)
+    assert results == [list(range(5))] * 4
 
 
 def test_chunks_tile_the_range():

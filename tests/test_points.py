@@ -7,6 +7,7 @@ import torch
 
 from hck.blocks import Blocks
 from hck.kernels import CallableKernel, Gaussian, make_kernel
+from hck.objects import looks_like_objects
 from hck.points import DensePoints, ObjectPoints, SparsePoints, as_points, as_points_like, cross
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-13}
@@ -155,7 +156,7 @@ def test_take_join_and_move(x, kind):
     few = points.take(torch.tensor([5, 2, 2]))
     assert isinstance(few, kind)
     assert rows(few) == x[[5, 2, 2]].tolist()
-    both = points.join(few)
+    both = points.join([few])
     assert isinstance(both, kind)
     assert rows(both) == np.concatenate([x, x[[5, 2, 2]]]).tolist()
     moved = both.to(CPU)
@@ -174,6 +175,31 @@ def test_vectors_as_scikit_learn_takes_them(x):
     assert sparse.values_per_point == 0  # never gathered as dense rows
 
 
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        (["tree", "leaf"], True),
+        (np.array(["tree", "leaf"]), True),
+        ([{1, 2}, {3}], True),
+        ([(1, 2), (3,)], True),
+        ([("a", 1), ("b", 2)], True),
+        ([1.0, 2.0], True),
+        ([[1.0, 2.0], [3.0, 4.0]], False),
+        (np.zeros((3, 2)), False),
+        (torch.zeros(3, 2), False),
+        (sp.csr_matrix((3, 2)), False),
+    ],
+)
+def test_what_counts_as_objects(x, expected):
+    assert looks_like_objects(x) is expected
+
+
+@pytest.mark.parametrize("x", ["abc", None, 3.0])
+def test_what_is_no_sequence_of_points(x):
+    with pytest.raises(TypeError, match="expected a sequence of points"):
+        looks_like_objects(x)
+
+
 def test_objects_that_are_sequences_stay_objects():
     points = as_points([(1, 2), (3, 4), (5,)], objects=True)
     assert points.x.shape == (3,)
@@ -188,8 +214,6 @@ def test_kinds_do_not_mix(x):
     for left, right in [(dense, sparse), (sparse, dense), (dense, objects), (objects, sparse)]:
         with pytest.raises(TypeError, match=f"{type(left).__name__}, {type(right).__name__}"):
             cross(Gaussian(), left, one, right, one)
-        with pytest.raises(TypeError, match="different kinds"):
-            left.join(right)
 
 
 @both_types

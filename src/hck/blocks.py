@@ -39,8 +39,8 @@ class Blocks:
 
     @property
     def safe(self) -> Tensor:
-        """The positions, with padding pointing at position 0."""
-        return self.index if self.full else self.index.clamp_min(0)
+        """The positions, with padding repeating the first of each block."""
+        return self.index if self.full else self.index.where(self.mask, self.index[:, :1]).clamp_min(0)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ computes. On a GPU chunks run one after another, since one chunk already fills i
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -21,7 +21,19 @@ Result = TypeVar("Result")
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _local = threading.local()
-os.register_at_fork(after_in_child=_pools.clear)  # threads do not survive a fork
+_making = threading.Lock()
+
+
+def _after_fork() -> None:
+    """Threads do not survive a fork: not ours, nor those of OpenMP, for which torch would wait forever."""
+    global _making
+    _making = threading.Lock()
+    _pools.clear()
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def parallel_map(
@@ -45,10 +57,10 @@ def parallel_map(
         for item in track(items, what, show):
             yield work(item)
         return
-    grad = torch.is_grad_enabled()
+    grad, inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
 
     def task(item: Item) -> Result:
-        with torch.set_grad_enabled(grad):
+        with torch.inference_mode(inference), torch.set_grad_enabled(grad):
             return work(item)
 
     pool = _pool(threads)
@@ -73,7 +85,8 @@ def for_each(
     show: bool = False,
 ) -> None:
     """Like `parallel_map`, for work that stores its results itself."""
-    _exhaust(parallel_map(work, items, device, what, show))
+    for _ in parallel_map(work, items, device, what, show):
+        pass
 
 
 def chunks(first: int, stop: int, step: int) -> list[slice]:
@@ -81,21 +94,18 @@ def chunks(first: int, stop: int, step: int) -> list[slice]:
     return [slice(start, min(start + step, stop)) for start in range(first, stop, step)]
 
 
-def _exhaust(results: Iterable[object]) -> None:
-    for _ in results:
-        pass
-
-
 def _pool(threads: int) -> ThreadPoolExecutor:
-    if threads not in _pools:
-        _pools[threads] = ThreadPoolExecutor(threads, "hck", initializer=_enter_pool)
-        # The workers' setting must not become that of threads started later by others.
-        barrier = threading.Barrier(threads + 1)
-        for _ in range(threads):
-            _pools[threads].submit(barrier.wait)
-        barrier.wait()
-        torch.set_num_threads(threads)
-    return _pools[threads]
+    with _making:
+        if threads not in _pools:
+            pool = ThreadPoolExecutor(threads, "hck", initializer=_enter_pool)
+            # The workers' setting must not become that of threads started later by others.
+            barrier = threading.Barrier(threads + 1)
+            for _ in range(threads):
+                pool.submit(barrier.wait)
+            barrier.wait()
+            torch.set_num_threads(threads)
+            _pools[threads] = pool
+        return _pools[threads]
 
 
 def _enter_pool() -> None:

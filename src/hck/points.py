@@ -6,7 +6,6 @@ The rest of the package never asks what a point is. It asks for kernel values be
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from hck.blocks import Blocks
+from hck.objects import object_array
 
 if TYPE_CHECKING:
     from hck.kernels import Kernel
@@ -40,7 +40,7 @@ class Points(ABC):
         """The points at `index` (1-D), in that order."""
 
     @abstractmethod
-    def join(self, other: "Points") -> "Points":
+    def join(self, others: "list[Points]") -> "Points":
         """These points followed by others of the same kind."""
 
     @abstractmethod
@@ -103,9 +103,8 @@ class DensePoints(VectorPoints):
     def to(self, device: torch.device) -> "DensePoints":
         return DensePoints(self.x.to(device))
 
-    def join(self, other: Points) -> "DensePoints":
-        check_same_kind(self, other)
-        return DensePoints(torch.cat([self.x, other.x]))
+    def join(self, others: list[Points]) -> "DensePoints":
+        return DensePoints(torch.cat([self.x, *(other.x for other in others)]))
 
     @property
     def nbytes(self) -> int:
@@ -184,10 +183,9 @@ class SparsePoints(_BlockwisePoints, VectorPoints):
     def to(self, device: torch.device) -> "SparsePoints":
         return SparsePoints(self.x, self.dtype, device)
 
-    def join(self, other: Points) -> "SparsePoints":
-        check_same_kind(self, other)
-        both = sp.vstack([self.x, other.x], format="csr")
-        return SparsePoints(both, self.dtype, self.device)
+    def join(self, others: list[Points]) -> "SparsePoints":
+        every = sp.vstack([self.x, *(other.x for other in others)], format="csr")
+        return SparsePoints(every, self.dtype, self.device)
 
     @property
     def nbytes(self) -> int:
@@ -237,9 +235,8 @@ class ObjectPoints(_BlockwisePoints):
     def to(self, device: torch.device) -> "ObjectPoints":
         return ObjectPoints(self.x, self.dtype, device)
 
-    def join(self, other: Points) -> "ObjectPoints":
-        check_same_kind(self, other)
-        return ObjectPoints(np.concatenate([self.x, other.x]), self.dtype, self.device)
+    def join(self, others: list[Points]) -> "ObjectPoints":
+        return ObjectPoints(np.concatenate([self.x, *(other.x for other in others)]), self.dtype, self.device)
 
     @property
     def nbytes(self) -> int:
@@ -274,14 +271,25 @@ def cross(kernel: "Kernel", left: Points, rows: Blocks, right: Points, columns: 
 
 
 def as_points(
-    x: Any, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu", objects: bool = False
+    x: Any,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+    objects: bool = False,
 ) -> Points:
-    """Wrap data as Points: a 2-D array or tensor, a scipy sparse matrix, or, with `objects`, any sequence."""
-    device = torch.device(device)
+    """Wrap data as Points: a 2-D array or tensor, a scipy sparse matrix, or, with `objects`, any sequence.
+
+    By default tensors of floating-point numbers keep their dtype and stay where they are; all else is
+    float64 on the CPU.
+    """
     if isinstance(x, Points):
         return x
+    if isinstance(x, Tensor):
+        dtype = x.dtype if dtype is None and x.dtype.is_floating_point else dtype
+        device = x.device if device is None else device
+    dtype = torch.float64 if dtype is None else dtype
+    device = torch.device("cpu" if device is None else device)
     if objects:
-        return ObjectPoints(_object_array(x), dtype, device)
+        return ObjectPoints(object_array(x), dtype, device)
     if sp.issparse(x):
         number = np.float64 if dtype == torch.float64 else np.float32
         return SparsePoints(sp.csr_matrix(x).astype(number, copy=False), dtype, device)
@@ -322,13 +330,3 @@ def check_same_kind(left: Points, right: Points) -> None:
 def _equal_weights(which: Tensor, groups: int, dtype: torch.dtype) -> Tensor:
     """1 over the size of its group for each i."""
     return (1 / torch.bincount(which, minlength=groups).to(dtype))[which]
-
-
-def _object_array(x: Sequence[Any]) -> np.ndarray:
-    """A 1-D array of objects, even where the objects are sequences themselves."""
-    if isinstance(x, np.ndarray) and x.ndim == 1:
-        return x
-    out = np.empty(len(x), dtype=object)
-    for i, item in enumerate(x):
-        out[i] = item
-    return out

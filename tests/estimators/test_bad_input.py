@@ -13,6 +13,10 @@ y = X.sum(1)
 labels = (y > 1.5).astype(int)
 
 
+def indefinite(a, b):
+    return np.cos(40 * (a[:, :1] + b[:, :1].T))
+
+
 def _with(value):
     bad = X.copy()
     bad[3, 1] = value
@@ -127,9 +131,6 @@ def test_alpha_zero_interpolates_where_the_kernel_allows_it():
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_indefinite_kernel_says_what_to_raise(dtype):
-    def indefinite(a, b):
-        return np.cos(40 * (a[:, :1] + b[:, :1].T))
-
     with pytest.raises(NotPositiveDefiniteError, match=rf"(?s)torch\.{dtype}.*alpha.*jitter.*dtype"):
         HCKRegressor(indefinite, alpha=0.0, rank=10, dtype=dtype, random_state=0).fit(X, y)
 
@@ -149,3 +150,34 @@ def test_a_failed_refit_keeps_the_old_model():
     with pytest.raises(ValueError, match="unknown kernel"):
         model.set_params(kernel="nope").fit(X, y)
     np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_a_late_failure_keeps_the_old_regressor():
+    model = HCKRegressor(random_state=0).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(NotPositiveDefiniteError):
+        model.set_params(kernel=indefinite, alpha=0.0, rank=10).fit(X, y + 100)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_a_late_failure_keeps_the_old_classifier():
+    model = HCKClassifier(random_state=0).fit(X, np.arange(60) % 3)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="one class only"):
+        model.fit(X, np.ones(60))
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("value", ["tree", None, 3])
+def test_things_that_are_no_sequence(value):
+    model = HCKRegressor(lambda a, b: np.ones((len(a), len(b))), partition="kernel").fit(
+        ["a", "b"], [1.0, 2.0]
+    )
+    with pytest.raises(TypeError, match="expected a sequence of points"):
+        model.predict(value)
+
+
+def test_zero_weights_with_a_tree_that_has_the_points():
+    tree = HCKRegressor(rank=10, random_state=0).fit(X, y).tree_
+    with pytest.raises(ValueError, match="points of weight 0 are left out"):
+        HCKRegressor(partition=tree).fit(X, y, sample_weight=np.arange(60.0))

@@ -147,6 +147,55 @@ def test_strings_with_a_kernel_of_their_own():
     np.testing.assert_allclose(model.predict(np.array(words)), y, atol=0.02)
 
 
+def shared_members(a, b):
+    return np.array([[1 + len(set(s) & set(t)) for t in b] for s in a], dtype=float)
+
+
+@pytest.mark.parametrize("kind", [set, frozenset, tuple, list])
+def test_objects_of_any_kind_and_kernels_of_kernels(kind):
+    rng = np.random.default_rng(0)
+    things = [kind(rng.choice(10, rng.integers(2, 6), replace=False).tolist()) for _ in range(100)]
+    y = np.array([(1 in t) + 2.0 * (2 in t) for t in things])
+    kernel = 0.5 * CallableKernel(shared_members) + CallableKernel(shared_members)
+    model = HCKRegressor(kernel, partition="kernel", rank=10, alpha=1e-3, random_state=0).fit(things, y)
+    assert model.tree_.depth > 1
+    np.testing.assert_allclose(model.predict(things), y, atol=0.02)
+
+
+def test_landmarks_that_are_objects():
+    words = ["abc", "bcd", "cde", "def", "efg", "fgh", "ghi", "hij"]
+    model = HCKRegressor(shared_members, partition="kernel", leaf_size=2, landmarks=words[:3], random_state=0)
+    assert model.fit(words, np.arange(8.0)).extension_.landmarks.rank == 3
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "matern12", "matern32"])
+def test_one_outlier_does_not_spoil_float32(kernel):
+    X = np.random.default_rng(0).uniform(size=(3001, 3))
+    X[0] = 30
+    y = np.sin(5 * X[:, 1])
+    double, single = (
+        HCKRegressor(kernel, lengthscale=0.3, rank=32, dtype=dtype, random_state=0).fit(X, y).predict(X)
+        for dtype in ("float64", "float32")
+    )
+    assert np.abs(single - double).mean() < 0.02  # trees differ
+
+
+@pytest.mark.parametrize("offset", [0, 1e4, 1e8])
+def test_large_offsets_of_targets_in_float32(data, offset):
+    X, y, _ = data
+    model = HCKRegressor(lengthscale=0.3, rank=32, dtype="float32", random_state=0).fit(X, y + offset)
+    assert model.extension_(X).flatten().numpy() == pytest.approx(y - y.mean(), abs=0.5)
+
+
+def test_landmarks_of_another_model_are_kept(data):
+    X, y, X_new = data
+    first = HCKRegressor(lengthscale=0.3, rank=20, random_state=0).fit(X, y)
+    again = HCKRegressor(
+        lengthscale=0.3, rank=20, partition=first.tree_, landmarks=first.extension_.landmarks, random_state=1
+    )
+    np.testing.assert_array_equal(again.fit(X, y).predict(X_new), first.predict(X_new))
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
 def test_very_few_points(n):
     X = np.arange(n, dtype=float)[:, None]

@@ -79,7 +79,7 @@ class Problem:
     @cached_property
     def _joint(self) -> Tensor:
         tree = self.hierarchical.tree
-        both = self.exact_points.join(in_float64(self.new_points))
+        both = self.exact_points.join([in_float64(self.new_points)])
         leaf = torch.cat([tree.leaf_of_point, tree.route(self.new_points)])
         return self.definition.matrix(both, leaf, both, leaf)
 

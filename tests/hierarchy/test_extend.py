@@ -26,7 +26,7 @@ def test_prediction_from_solve(problem):
     padded = problem.hierarchical.matrix.layout.pad(problem.b)
     w, ambient = problem.factor.solve_padded(padded)
     assert w.shape == padded.shape
-    extension = problem.hierarchical.extension(w, ambient)
+    extension = problem.hierarchical._extension(w, ambient)
     expected = problem.dense_cross.mT @ torch.linalg.solve(problem.noisy, problem.b.double())
     problem.assert_close(extension(problem.new_points), expected, "solve")
     again = problem.hierarchical.extend(problem.factor.solve(problem.b))

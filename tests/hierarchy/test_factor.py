@@ -161,7 +161,7 @@ def test_overwrite_gives_the_same_factor(problem):
     assert factor.log_determinant == problem.factor.log_determinant
     expected = problem.hierarchical.extend(factor.solve(problem.b))(problem.new_points)
     weights, ambient = factor.solve_padded(factor.layout.pad(problem.b))
-    problem.assert_close(h.extension(weights, ambient)(problem.new_points), expected, "solve")
+    problem.assert_close(h._extension(weights, ambient)(problem.new_points), expected, "solve")
 
 
 @pytest.mark.parametrize("problem", ["laplace/prime", "matern12/prime", "laplace/one_leaf"], indirect=True)

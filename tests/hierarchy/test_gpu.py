@@ -54,7 +54,7 @@ def results(h, problem, new, alpha):
         "inverse": inverse.to_dense(),
         "inverse_diagonal": factor.inverse_diagonal(),
         "extend": h.extend(b)(new),
-        "predict": h.extension(w, ambient)(new),
+        "predict": h._extension(w, ambient)(new),
         "cross": h.cross(new),
         "leaf": h.tree.route(new).double(),
     }

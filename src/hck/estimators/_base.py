@@ -4,7 +4,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
@@ -13,11 +12,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from torch import Tensor
 
 from hck.hierarchy import HierarchicalKernel
-from hck.kernels import CallableKernel, Kernel, make_kernel
-from hck.memory import resolve_budget
-from hck.partition import Cutter, Tree
+from hck.kernels import Kernel, make_kernel
+from hck.objects import looks_like_objects
+from hck.partition import Cutter, Landmarks, Tree
 from hck.points import ObjectPoints, as_points
 
+_ACCEPTED = [np.float64, np.float32]  # other numbers become the first
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
@@ -36,7 +36,7 @@ leaf_size : int or None, default=None
 partition : {"random_projection", "pca", "kd", "kmeans", "kernel"}, Cutter or Tree, \
         default="random_projection"
     How the domain is cut. ``"kernel"`` needs only kernel values, so it works for objects of any kind.
-landmarks : {"uniform", "kmeans", "farthest", "same"}, array or list of arrays, default="uniform"
+landmarks : {"uniform", "kmeans", "farthest", "same"}, array, list of arrays or Landmarks, default="uniform"
     How landmarks are chosen; see `hck.partition.choose_landmarks`.
 jitter : float or None, default=None
     λ', added to the landmarks' kernel matrices for stability. None: 1e-8 in float64, 1e-4 in float32,
@@ -78,7 +78,7 @@ class HCKEstimator(BaseEstimator):
         "rank": [Interval(Integral, 1, None, closed="left")],
         "leaf_size": [Interval(Integral, 1, None, closed="left"), None],
         "partition": [str, Cutter, Tree],
-        "landmarks": [str, "array-like", list],
+        "landmarks": [str, "array-like", list, Landmarks],
         "jitter": [Interval(Real, 0, None, closed="left"), None],
         "device": [str, torch.device, None],
         "dtype": [StrOptions(set(_DTYPES))],
@@ -130,7 +130,7 @@ class HCKEstimator(BaseEstimator):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         if not (isinstance(X, Tensor) or self._takes_objects(X)):
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_accepted(), **check_y)
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_ACCEPTED, **check_y)
             return X, y
         if isinstance(X, Tensor):
             _check_tensor(X)
@@ -147,6 +147,7 @@ class HCKEstimator(BaseEstimator):
     def _validate_new(self, X: Any) -> Any:
         check_is_fitted(self, "extension_")
         if isinstance(self.extension_.points, ObjectPoints):
+            looks_like_objects(X)  # or an error
             return X
         if isinstance(X, Tensor):
             _check_tensor(X)
@@ -156,19 +157,21 @@ class HCKEstimator(BaseEstimator):
                     f"{self.n_features_in_} features as input"
                 )
             return X
-        return validate_data(self, X, accept_sparse="csr", dtype=_accepted(), reset=False)
+        return validate_data(self, X, accept_sparse="csr", dtype=_ACCEPTED, reset=False)
 
     def _takes_objects(self, X: Any) -> bool:
-        """Whether the points have no coordinates: a function as the kernel, and X a plain sequence."""
-        is_function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
-        if not (is_function or isinstance(self.kernel, CallableKernel)) or sp.issparse(X):
-            return False
-        return np.ndim(X) == 1 if isinstance(X, np.ndarray) else _is_sequence_of_objects(X)
+        """Whether the points are no vectors: the kernel is a function, and X a sequence of other things."""
+        known = isinstance(self.kernel, Kernel) or callable(self.kernel)
+        return known and make_kernel(self.kernel).takes_objects and looks_like_objects(X)
 
     def _resolve_device(self, X: Any) -> torch.device:
         if self.device is None:
-            return X.device if isinstance(X, Tensor) else torch.device("cpu")
-        device = torch.device(self.device)
+            device = X.device if isinstance(X, Tensor) else torch.device("cpu")
+        else:
+            try:
+                device = torch.device(self.device)
+            except RuntimeError:
+                raise ValueError(f"device={self.device!r} is not known; use 'cpu' or 'cuda'") from None
         if device.type == "cuda" and not torch.cuda.is_available():
             raise ValueError(
                 f"device={str(device)!r} was asked for, but torch finds no CUDA device: "
@@ -180,7 +183,8 @@ class HCKEstimator(BaseEstimator):
 
     # Training and evaluation ------------------------------------------------------------------------
 
-    def _train(self, X: Any, targets: np.ndarray, sample_weight: Any) -> None:
+    @torch.no_grad()
+    def _train(self, X: Any, targets: np.ndarray, sample_weight: Any) -> dict[str, Any]:
         """Solve (K_h + α diag(1/weight)) w = targets − intercept, for several targets at once.
 
         Parameters
@@ -188,19 +192,24 @@ class HCKEstimator(BaseEstimator):
         X : validated points
         targets : ndarray of shape (n, columns)
         sample_weight : array-like of shape (n,), float or None
+
+        Returns
+        -------
+        dict
+            The fitted attributes, to be set once nothing can fail any more.
         """
         device, dtype = self._resolve_device(X), _DTYPES[self.dtype]
         kernel = make_kernel(self.kernel, self.lengthscale).to(device, dtype)
-        budget = resolve_budget(self.memory_budget, device)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         points = as_points(X, dtype, device, objects=self._takes_objects(X))
-        y = torch.as_tensor(targets, dtype=dtype, device=device)
-        weight = None if sample_weight is None else _check_weights(sample_weight, len(points), dtype, device)
+        y = torch.tensor(targets, dtype=torch.float64)
+        weight = None if sample_weight is None else _check_weights(sample_weight, len(points))
         if weight is not None and (weight == 0).any():  # a point that counts for nothing is not there
+            if isinstance(self.partition, Tree):
+                raise ValueError("points of weight 0 are left out, but the tree given as partition has them")
             used = weight.nonzero().squeeze(1)
-            points, y, weight = points.take(used), y[used], weight[used]
-        self.intercept_ = (y.mean(0) if weight is None else weight @ y / weight.sum()).cpu().numpy()
-        noise = self.alpha if weight is None else self.alpha / weight
+            points, y, weight = points.take(used.to(device)), y[used], weight[used]
+        intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
         hierarchical = HierarchicalKernel.build(
             kernel,
             points,
@@ -209,29 +218,31 @@ class HCKEstimator(BaseEstimator):
             partition=self.partition,
             landmarks=self.landmarks,
             jitter=self.jitter,
-            memory_budget=budget,
+            memory_budget=self.memory_budget,
             generator=torch.Generator(device).manual_seed(seed),
             verbose=bool(self.verbose),
         )
+        noise = self.alpha if weight is None else self.alpha / weight
         factor = hierarchical.factor(noise, overwrite=True, verbose=bool(self.verbose))
-        centred = y - torch.as_tensor(self.intercept_, dtype=dtype, device=device)
-        solution = factor.solve_padded(hierarchical.matrix.layout.pad(centred))
-        self.tree_ = hierarchical.tree
-        self.extension_ = hierarchical.extension(*solution)
+        extension = hierarchical.solution(factor, y - intercept)
+        return {"tree_": hierarchical.tree, "extension_": extension, "intercept_": intercept.numpy()}
+
+    def _set_fitted(self, **attributes: Any) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
 
     def _evaluate(self, X: Any) -> Any:
         """The trained functions at new points: shape (points, columns); a tensor if X is one."""
         X = self._validate_new(X)
         values = self.extension_(X, verbose=bool(self.verbose))
-        values = values + torch.as_tensor(self.intercept_, dtype=values.dtype, device=values.device)
-        return values.to(X.device) if isinstance(X, Tensor) else values.cpu().numpy()
-
-
-def _accepted() -> list[type]:
-    return [np.float64, np.float32]
+        intercept = torch.as_tensor(self.intercept_, device=values.device)
+        values = (values + intercept).to(values.dtype)
+        return values.to(X.device) if isinstance(X, Tensor) else values.detach().cpu().numpy()
 
 
 def _check_tensor(X: Tensor) -> None:
+    if X.layout != torch.strided or X.is_complex():
+        raise ValueError("Complex data not supported, and sparse tensors neither: use a scipy.sparse matrix")
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got a tensor of shape {tuple(X.shape)}. Reshape your data")
     if X.shape[0] == 0 or X.shape[1] == 0:
@@ -240,15 +251,9 @@ def _check_tensor(X: Tensor) -> None:
         raise ValueError("Input X contains NaN or infinity")
 
 
-def _check_weights(weight: Any, n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _check_weights(weight: Any, n: int) -> Tensor:
     array = weight.detach().cpu().numpy() if isinstance(weight, Tensor) else weight
     array = _check_sample_weight(array, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
     if not array.any():
         raise ValueError("all sample weights are zero: at least one point must count")
-    return torch.as_tensor(array, dtype=dtype, device=device)
-
-
-def _is_sequence_of_objects(X: Any) -> bool:
-    if hasattr(X, "ndim"):
-        return X.ndim == 1
-    return len(X) > 0 and (isinstance(X[0], str) or not hasattr(X[0], "__len__"))
+    return torch.as_tensor(array)

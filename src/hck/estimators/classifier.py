@@ -63,14 +63,14 @@ class HCKClassifier(ClassifierMixin, HCKEstimator):
         """
         X, y = self._validate_training(X, y)
         check_classification_targets(y)
-        self.classes_, code = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
+        classes, code = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
             raise ValueError(
-                f"{type(self).__name__} needs at least two classes, but y has one class only: "
-                f"{self.classes_[0]!r}"
+                f"{type(self).__name__} needs at least two classes, but y has one class only: {classes[0]!r}"
             )
-        columns = np.arange(1, 2) if len(self.classes_) == 2 else np.arange(len(self.classes_))
-        self._train(X, np.where(code[:, None] == columns, 1.0, -1.0), sample_weight)
+        columns = np.arange(1, 2) if len(classes) == 2 else np.arange(len(classes))
+        fitted = self._train(X, np.where(code[:, None] == columns, 1.0, -1.0), sample_weight)
+        self._set_fitted(**fitted, classes_=classes)
         return self
 
     def decision_function(self, X: Any) -> Any:

@@ -63,8 +63,8 @@ class HCKRegressor(RegressorMixin, HCKEstimator):
         self
         """
         X, y = self._validate_training(X, y, multi_output=True, y_numeric=True)
-        self._one_target = y.ndim == 1
-        self._train(X, y.reshape(len(y), -1), sample_weight)
+        fitted = self._train(X, y.reshape(len(y), -1), sample_weight)
+        self._set_fitted(**fitted, _one_target=y.ndim == 1)
         return self
 
     def predict(self, X: Any) -> Any:

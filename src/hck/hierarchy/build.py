@@ -49,7 +49,7 @@ def build_matrix(
         parent = layout.parents(batch)
         own = cross(kernel, points, batch, points, batch)
         far = cross(kernel, points, batch, landmarks.points, landmarks.blocks[parent])
-        v = linalg.solve_lower_right_transposed(factor[parent], far)
+        v = linalg.whiten_right(far, factor[parent])
         own = torch.baddbmm(own, v, v.mT, alpha=-1)
         if not batch.full:
             own.diagonal(dim1=-2, dim2=-1).add_((~batch.mask).to(own.dtype))
@@ -71,7 +71,7 @@ def _landmark_factors(
         values = cross(kernel, z, block, z, block)
         # a padded landmark has a zero row and 1 on the diagonal
         values.diagonal(dim1=-2, dim2=-1).add_(torch.where(block.mask, values.new_tensor(jitter), 1.0))
-        out[here] = linalg.cholesky(values, "the landmark matrix K(Z, Z) + jitter I")
+        out[here] = linalg.factor(values, "the landmark matrix K(Z, Z) + jitter I")
 
     for_each(work, chunks(0, len(blocks), step), z.device, "Landmarks: factors", verbose)
     return out
@@ -86,8 +86,8 @@ def _transfers(
     def work(here: slice) -> None:
         parent = layout.slot_parent[here]
         values = cross(kernel, z, blocks[here], z, blocks[parent])
-        half = linalg.solve_lower_right_transposed(factor[parent], values)
-        out[here] = linalg.solve_lower(factor[here], half)
+        half = linalg.whiten_right(values, factor[parent])
+        out[here] = linalg.whiten(factor[here], half)
 
     for_each(work, chunks(1, len(blocks), step), z.device, "Landmarks: transfers", verbose)
     return out

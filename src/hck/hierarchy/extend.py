@@ -1,6 +1,7 @@
 """The kernel between training points and new ones (Algorithm 3)."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -32,25 +33,28 @@ class Visit:
 def visits(tree: Tree, x: Points, rank: int, budget: int) -> list[Visit]:
     """New points in batches by leaf, each batch within the memory budget."""
     size = tree.size[tree.leaves]
-    widest, uniform = int(size.max()), bool((size == size[0]).all())
     slot = tree.slot[tree.parent[tree.leaves].clamp_min(0)].clamp_min(0)
-    values, gathered = 3 * (widest + rank), 3 * x.values_per_point
-    per_point = x.dtype.itemsize * (values + gathered)
-    limit = per_chunk(per_point, budget, x.device)
-
-    def leaves_at_once(width: int) -> int:
-        per_leaf = width * per_point + x.dtype.itemsize * gathered * (widest + rank)
-        return per_chunk(per_leaf, budget, x.device)
-
     order, start, count = group_by(tree.route(x), tree.n_leaves)
-    start, count, group = pieces(start, count, limit)
     found = []
-    for batch in batches(start, count, leaves_at_once):
-        leaf = group[batch.groups]
-        new = Blocks(order[batch.safe].where(batch.mask, -1), batch.full)
-        own = consecutive(tree.start[tree.leaves[leaf]], size[leaf], widest, uniform)
-        found.append(Visit(new, leaf, own, slot[leaf]))
+    # Leaves of similar size go together, and among them those with a similar number of new points.
+    for alike in batches(torch.zeros_like(size), size, lambda width: tree.n_leaves):
+        width, gathered = alike.index.shape[1] + rank, 3 * x.values_per_point
+        per_point = x.dtype.itemsize * (3 * width + gathered)
+        limit = per_chunk(per_point, budget, x.device)
+        per_leaf = x.dtype.itemsize * gathered * width
+        at_once = partial(_leaves_at_once, per_leaf, per_point, budget, x.device)
+        piece_start, piece_count, piece = pieces(start[alike.groups], count[alike.groups], limit)
+        for batch in batches(piece_start, piece_count, at_once):
+            leaf = alike.groups[piece[batch.groups]]
+            new = Blocks(order[batch.safe].where(batch.mask, -1), batch.full)
+            first = tree.start[tree.leaves[leaf]]
+            own = consecutive(first, size[leaf], alike.index.shape[1], alike.full)
+            found.append(Visit(new, leaf, own, slot[leaf]))
     return found
+
+
+def _leaves_at_once(per_leaf: int, per_point: int, budget: int, device: torch.device, width: int) -> int:
+    return per_chunk(per_leaf + width * per_point, budget, device)
 
 
 @dataclass
@@ -119,7 +123,7 @@ def cross_matrix(hierarchical: "HierarchicalKernel", x: Any) -> Tensor:
         rows = visit.own.index[:, :, None].expand_as(values)[keep]
         near[rows, column.expand_as(values)[keep]] = values[keep]
         far = cross(h.kernel, h.landmarks.points, h.landmarks.blocks[visit.parent], x, visit.new)
-        phi = linalg.solve_lower(h.landmark_factor[visit.parent], far)  # (leaves, r, width)
+        phi = linalg.whiten(h.landmark_factor[visit.parent], far)  # (leaves, r, width)
         for leaf, columns, block in zip(visit.leaf, visit.new.index, phi, strict=True):
             message[leaf][:, columns[columns >= 0]] = block[:, columns >= 0]
     ambient = sweep(layout, h.matrix.transfer, None, message)[layout.leaf_parent] - message

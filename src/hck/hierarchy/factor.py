@@ -52,9 +52,9 @@ class Factor:
         self.log_determinant = torch.zeros((), dtype=torch.float64, device=self.device)
         padded = self.layout.pad(noise[:, None])[:, 0]
         self.leaf_factor: list[Tensor] = []  # L
-        self.leaf_basis: list[Tensor] = []  # Y
+        self.leaf_whitened: list[Tensor] = []  # Y
         self.inner_factor = torch.zeros_like(matrix.transfer)  # Ξ, then A
-        self.inner_basis = matrix.transfer if overwrite else matrix.transfer.clone()  # W, then H
+        self.inner_whitened = matrix.transfer if overwrite else matrix.transfer.clone()  # W, then H
         self.inner_message = torch.empty_like(matrix.transfer)  # M = I + Θ
 
         def factor_leaves(k: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -64,8 +64,8 @@ class Factor:
             else:
                 residual = residual.clone()
             residual.diagonal(dim1=-2, dim2=-1).add_(padded[self.layout.leaves[k].index])
-            factor = linalg.cholesky(residual, "the leaf matrix D + alpha I")
-            y = linalg.solve_lower(factor, basis)
+            factor = linalg.factor(residual, "the leaf matrix D + alpha I")
+            y = linalg.whiten(factor, basis)
             return factor, y, y.mT @ y
 
         every = range(len(self.layout.leaves))
@@ -74,7 +74,7 @@ class Factor:
             self.inner_factor.index_add_(0, self.layout.parents(batch), sent)
             self.log_determinant += 2 * linalg.half_log_determinant(factor)
             self.leaf_factor.append(factor)
-            self.leaf_basis.append(y)
+            self.leaf_whitened.append(y)
         for first, stop in track(self.layout.levels[::-1], "Inner nodes: factor", verbose):
             parts = self._chunks(first, stop)
             done = parallel_map(self._factor_nodes, parts, self.device)
@@ -88,14 +88,14 @@ class Factor:
 
         Returns what they send to their parents, and their part of half the log-determinant.
         """
-        information, w = self.inner_factor[part], self.inner_basis[part]
+        information, w = self.inner_factor[part], self.inner_whitened[part]
         information.diagonal(dim1=-2, dim2=-1).add_(1)
-        factor = linalg.cholesky(information, "the information matrix I + Ξ of an inner node")
-        h = linalg.solve_lower(factor, w)
+        factor = linalg.factor(information, "the information matrix I + Ξ of an inner node")
+        h = linalg.whiten(factor, w)
         innovation = torch.baddbmm(w.mT @ w, h.mT, h, beta=-1)
         innovation.diagonal(dim1=-2, dim2=-1).add_(1)
-        root = linalg.cholesky(innovation, "the matrix I − X of an inner node")
-        sent = torch.cholesky_inverse(root)
+        root = linalg.factor(innovation, "the matrix I − X of an inner node")
+        sent = linalg.inverse(root)
         information.copy_(factor)
         w.copy_(h)
         self.inner_message[part] = sent
@@ -111,14 +111,14 @@ class Factor:
     @property
     def nbytes(self) -> int:
         """Memory held, in bytes."""
-        inner = [self.inner_factor, self.inner_basis, self.inner_message]
-        parts = [*self.leaf_factor, *self.leaf_basis, *inner]
+        inner = [self.inner_factor, self.inner_whitened, self.inner_message]
+        parts = [*self.leaf_factor, *self.leaf_whitened, *inner]
         return sum(part.nbytes for part in parts)
 
     def solve(self, b: Tensor) -> Tensor:
         """(K_h + noise)⁻¹ b for a vector or for a matrix of several."""
-        columns = b[:, None] if b.ndim == 1 else b
-        w, _ = self.solve_padded(self.layout.pad(columns.to(self.inner_factor)))
+        b = torch.as_tensor(b).to(self.inner_factor)
+        w, _ = self.solve_padded(self.layout.pad(b[:, None] if b.ndim == 1 else b))
         return self.layout.unpad(w).reshape(b.shape)
 
     def solve_padded(self, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -143,15 +143,15 @@ class Factor:
 
         def up(k: int) -> Tensor:
             index = layout.leaves[k].index
-            whitened[index] = a = linalg.solve_lower(self.leaf_factor[k], b[index])
-            return self.leaf_basis[k].mT @ a
+            whitened[index] = a = linalg.whiten(self.leaf_factor[k], b[index])
+            return self.leaf_whitened[k].mT @ a
 
         for batch, sent in zip(layout.leaves, parallel_map(up, leaves, self.device), strict=True):
             state.index_add_(0, layout.parents(batch), sent)
 
         def inner_up(part: slice) -> Tensor:
-            state[part] = nu = linalg.solve_lower(self.inner_factor[part], state[part])
-            expected[part] = q = self.inner_basis[part].mT @ nu
+            state[part] = nu = linalg.whiten(self.inner_factor[part], state[part])
+            expected[part] = q = self.inner_whitened[part].mT @ nu
             return self.inner_message[part] @ q
 
         for first, stop in reversed(layout.levels):
@@ -162,8 +162,8 @@ class Factor:
 
         def inner_down(part: slice) -> None:
             surprise = self.inner_message[part] @ (state[layout.slot_parent[part]] - expected[part])
-            updated = torch.baddbmm(state[part], self.inner_basis[part], surprise)
-            state[part] = linalg.solve_lower_transposed(self.inner_factor[part], updated)
+            updated = torch.baddbmm(state[part], self.inner_whitened[part], surprise)
+            state[part] = linalg.unwhiten(self.inner_factor[part], updated)
 
         for first, stop in layout.levels:
             for_each(inner_down, self._chunks(first, stop), self.device)
@@ -171,10 +171,10 @@ class Factor:
         ambient = b.new_empty(layout.tree.n_leaves, *state.shape[1:])
 
         def down(k: int) -> None:
-            batch, y = layout.leaves[k], self.leaf_basis[k]
+            batch, y = layout.leaves[k], self.leaf_whitened[k]
             z = state[layout.parents(batch)]
             rest = whitened[batch.index] - y @ z
-            w[batch.index] = linalg.solve_lower_transposed(self.leaf_factor[k], rest)
+            w[batch.index] = linalg.unwhiten(self.leaf_factor[k], rest)
             ambient[batch.groups] = z - y.mT @ rest  # V_jᵀ w_j = Y_jᵀ (a_j − Y_j ẑ_p)
 
         for_each(down, leaves, self.device)
@@ -190,11 +190,11 @@ class Factor:
         identity = torch.eye(covariance.shape[-1], dtype=covariance.dtype, device=self.device)
 
         def visit(part: slice) -> None:
-            factor, h, m = self.inner_factor[part], self.inner_basis[part], self.inner_message[part]
+            factor, h, m = self.inner_factor[part], self.inner_whitened[part], self.inner_message[part]
             above = m if part.start == 0 else covariance[self.layout.slot_parent[part]]  # the root has H = 0
             inner = identity + h @ (m @ above @ m - m) @ h.mT
-            half = linalg.solve_lower_transposed(factor, inner)
-            whole = linalg.solve_lower_transposed(factor, half.mT)
+            half = linalg.unwhiten(factor, inner)
+            whole = linalg.unwhiten(factor, half.mT)
             covariance[part] = (whole + whole.mT) / 2
 
         for first, stop in self.layout.levels:
@@ -205,9 +205,9 @@ class Factor:
         """(K_h + noise)⁻¹ as a hierarchical matrix: D⁻¹, D⁻¹V, J and −P in place of D, V, W and I."""
         residual, basis = [], []
         for _, factor, y in self._leaves():
-            residual.append(torch.cholesky_inverse(factor))
-            basis.append(linalg.solve_lower_transposed(factor, y))
-        gain = linalg.solve_lower_transposed(self.inner_factor, self.inner_basis @ self.inner_message)
+            residual.append(linalg.inverse(factor))
+            basis.append(linalg.unwhiten(factor, y))
+        gain = linalg.unwhiten(self.inner_factor, self.inner_whitened @ self.inner_message)
         return HierarchicalMatrix(self.layout, residual, basis, gain, -self.posterior())
 
     def inverse_diagonal(self) -> Tensor:
@@ -215,10 +215,10 @@ class Factor:
         covariance = self.posterior()
         out = covariance.new_empty(self.layout.tree.n_points + 1, 1)
         for batch, factor, y in self._leaves():
-            u = linalg.solve_lower_transposed(factor, y)
-            own = torch.cholesky_inverse(factor).diagonal(dim1=-2, dim2=-1)
+            u = linalg.unwhiten(factor, y)
+            own = linalg.inverse(factor).diagonal(dim1=-2, dim2=-1)
             out[batch.index] = (own - ((u @ covariance[self.layout.parents(batch)]) * u).sum(-1))[..., None]
         return self.layout.unpad(out)[:, 0]
 
     def _leaves(self) -> zip:
-        return zip(self.layout.leaves, self.leaf_factor, self.leaf_basis, strict=True)
+        return zip(self.layout.leaves, self.leaf_factor, self.leaf_whitened, strict=True)

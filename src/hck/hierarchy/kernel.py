@@ -12,8 +12,9 @@ from hck.hierarchy.build import build_matrix
 from hck.hierarchy.extend import Extension, cross_matrix
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.matrix import HierarchicalMatrix, sweep
-from hck.kernels import Kernel
+from hck.kernels import Kernel, make_kernel
 from hck.memory import resolve_budget
+from hck.objects import looks_like_objects
 from hck.parallel import for_each
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
 from hck.points import Points, as_points, cross
@@ -70,7 +71,7 @@ class HierarchicalKernel:
     @classmethod
     def build(
         cls,
-        kernel: Kernel,
+        kernel: Any,
         x: Any,
         rank: int,
         leaf_size: int | None = None,
@@ -85,8 +86,9 @@ class HierarchicalKernel:
 
         Parameters
         ----------
-        kernel : Kernel
-        x : Points, array-like of shape (n, d), or sparse matrix
+        kernel : Kernel, or what `hck.kernels.make_kernel` takes
+        x : Points, array-like of shape (n, d), sparse matrix, or, for a function as the kernel, any sequence
+            A tensor stays on its device and keeps its dtype; all else is float64 on the CPU.
         rank : int
             r, the number of landmarks of an inner node.
         leaf_size : int or None
@@ -103,12 +105,16 @@ class HierarchicalKernel:
         verbose : bool, default=False
             Show progress.
         """
-        points = as_points(x)
+        kernel = make_kernel(kernel)
+        objects = kernel.takes_objects and not isinstance(x, Points) and looks_like_objects(x)
+        points = as_points(x, objects=objects)
         if len(points) == 0:
             raise ValueError("there are no points")
         for name, value in (("rank", rank), ("leaf_size", leaf_size)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+            if value is not None and (value < 1 or value != int(value)):
+                raise ValueError(f"{name} must be a whole number, at least 1, got {value}")
+        if jitter is not None and not jitter >= 0:
+            raise ValueError(f"jitter must not be negative, got {jitter}")
         generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
         tree = make_tree(partition, points, kernel, rank, leaf_size, generator)
         points = points.take(tree.order)
@@ -149,25 +155,38 @@ class HierarchicalKernel:
                 f"noise must be a number or have shape ({self.tree.n_points},), got {tuple(noise.shape)}"
             )
         if not (noise >= 0).all():
-            raise ValueError("noise must not be negative")
+            raise ValueError("noise must be numbers, none negative")
         return Factor(self.matrix, noise.expand(self.tree.n_points), self.budget, overwrite, verbose)
 
     def extend(self, w: Tensor) -> Extension:
         """x ↦ wᵀ k_h(X, x) for new points x (Algorithm 3)."""
-        columns = w[:, None] if w.ndim == 1 else w
         layout, matrix = self.matrix.layout, self.matrix
-        padded = layout.pad(columns.to(matrix.transfer))
+        w = torch.as_tensor(w).to(matrix.transfer)
+        padded = layout.pad(w[:, None] if w.ndim == 1 else w)
         message = matrix.collect(padded)
         ambient = sweep(layout, matrix.transfer, None, message)[layout.leaf_parent] - message
-        return self.extension(padded, ambient)
+        return self._extension(padded, ambient)
 
-    def extension(self, w: Tensor, ambient: Tensor) -> Extension:
-        """The same from what `Factor.solve_padded` returns."""
+    def solution(self, factor: Factor, b: Tensor) -> Extension:
+        """x ↦ wᵀ k_h(X, x) for the solution w of (K_h + noise) w = b: ridge regression.
+
+        Parameters
+        ----------
+        factor : Factor
+            Of this matrix; it may have been overwritten.
+        b : Tensor of shape (n,) or (n, columns)
+        """
+        b = torch.as_tensor(b).to(self.landmark_factor)
+        padded = self.matrix.layout.pad(b[:, None] if b.ndim == 1 else b)
+        return self._extension(*factor.solve_padded(padded))
+
+    def _extension(self, w: Tensor, ambient: Tensor) -> Extension:
+        """From weights and what the leaves hear of them, in the tree's order."""
         landmark_weights = torch.empty_like(ambient)
 
         def whiten(batch: Batch) -> None:
             factor = self.landmark_factor[self.matrix.layout.parents(batch)]
-            landmark_weights[batch.groups] = linalg.solve_lower_transposed(factor, ambient[batch.groups])
+            landmark_weights[batch.groups] = linalg.unwhiten(factor, ambient[batch.groups])
 
         for_each(whiten, self.matrix.layout.leaves, self.tree.device)
         return Extension(
@@ -188,4 +207,4 @@ def _mean_variance(kernel: Kernel, points: Points, most: int = 256) -> float:
     """The mean of k(x, x) over a few points."""
     index = torch.arange(0, len(points), max(1, len(points) // most), device=points.device)[:, None]
     single = Blocks(index, full=True)
-    return float(cross(kernel, points, single, points, single).mean())
+    return float(cross(kernel, points, single, points, single).detach().mean())

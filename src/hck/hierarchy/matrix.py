@@ -57,8 +57,8 @@ class HierarchicalMatrix:
 
     def __matmul__(self, b: Tensor) -> Tensor:
         """A b for a vector or for a matrix of several (Algorithm 1)."""
-        columns = b[:, None] if b.ndim == 1 else b
-        padded = self.layout.pad(columns.to(self.transfer))
+        b = torch.as_tensor(b).to(self.transfer)
+        padded = self.layout.pad(b[:, None] if b.ndim == 1 else b)
         message = self.collect(padded)
         ambient = sweep(self.layout, self.transfer, self.core, message)
         out = torch.empty_like(padded)
@@ -73,6 +73,8 @@ class HierarchicalMatrix:
 
     def collect(self, padded: Tensor) -> Tensor:
         """U_jᵀ b_j for each leaf: shape (leaves, r, columns). `padded` is in the tree's order."""
+        if any(basis.ndim < 3 for basis in self.basis):
+            raise ValueError("this matrix was given up to a factor with overwrite=True; build it anew")
         r = self.transfer.shape[-1]
         message = padded.new_empty(self.layout.tree.n_leaves, r, padded.shape[1])
 

@@ -13,6 +13,10 @@ class _Pair(Kernel):
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left, self.right = left, right
 
+    @property
+    def takes_objects(self) -> bool:
+        return self.left.takes_objects and self.right.takes_objects
+
     def to(self, device: torch.device, dtype: torch.dtype) -> "_Pair":
         return type(self)(self.left.to(device, dtype), self.right.to(device, dtype))
 
@@ -58,6 +62,10 @@ class Scaled(Kernel):
 
     def diagonal(self, a: Any) -> Tensor:
         return self.kernel.diagonal(a) * self.scale
+
+    @property
+    def takes_objects(self) -> bool:
+        return self.kernel.takes_objects
 
     def to(self, device: torch.device, dtype: torch.dtype) -> "Scaled":
         scale = self.scale.to(device, dtype) if isinstance(self.scale, Tensor) else self.scale

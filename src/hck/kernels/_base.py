@@ -8,6 +8,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from hck.objects import looks_like_objects, object_array
+
 
 class Kernel(ABC):
     """A symmetric positive definite function k(x, x'), evaluated on blocks of points.
@@ -33,12 +35,19 @@ class Kernel(ABC):
     def diagonal(self, a: Any) -> Tensor:
         """k(x, x) for each row of `a`: shape (*batch, n)."""
 
+    @property
+    def takes_objects(self) -> bool:
+        """Whether points need not be vectors."""
+        return False
+
     def to(self, device: torch.device, dtype: torch.dtype) -> "Kernel":
         """The same kernel with its parameters on `device`."""
         return self
 
     def __call__(self, a: Any, b: Any = None) -> Any:
         b = a if b is None else b
+        if self.takes_objects and looks_like_objects(a):
+            return self.evaluate(object_array(a), object_array(b)).numpy()
         if sp.issparse(a) != sp.issparse(b):
             raise TypeError("both arguments must be sparse, or both dense")
         if isinstance(a, Tensor) or isinstance(b, Tensor):

@@ -39,11 +39,15 @@ class CallableKernel(Kernel):
             raise TypeError(f"expected a function k(A, B), got {function!r}")
         self.function, self.batched = function, batched
 
+    @property
+    def takes_objects(self) -> bool:
+        return not self.batched
+
     def evaluate(self, a: Any, b: Any) -> Tensor:
         if not isinstance(a, Tensor):
             return self._check(self.function(a, b), (a.shape[0], b.shape[0]))
         if self.batched:
-            return self._check(self.function(a, b), (*a.shape[:-1], b.shape[-2]))
+            return self._check(self.function(a, b), (*a.shape[:-1], b.shape[-2])).to(a)
         batch = a.shape[:-2]
         pairs = zip(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]), strict=True)
         shape = (a.shape[-2], b.shape[-2])

@@ -51,6 +51,8 @@ def _squared_euclidean(a: Block, b: Block) -> tuple[Tensor, Tensor]:
     """Squared distances, possibly negative by rounding, and the size of that rounding."""
     if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
         return _squared_euclidean_sparse(a, b)
+    dtype = a.dtype
+    a, b = a.double(), b.double()  # the sum below cancels: half the digits are lost for close points
     # Distances do not depend on the origin, but their rounding does: put it amid the points.
     centre = b.detach().mean(-2, keepdim=True)
     a, b = a - centre, b - centre
@@ -60,7 +62,7 @@ def _squared_euclidean(a: Block, b: Block) -> tuple[Tensor, Tensor]:
     left = torch.cat([a * -2, a2, torch.ones_like(a2)], -1)
     right = torch.cat([b, torch.ones_like(b2), b2], -1)
     largest = (a2.amax(-2, keepdim=True) + b2.amax(-2, keepdim=True)).detach()  # (*batch, 1, 1)
-    return left @ right.mT, _rounding(a.shape[-1], a.dtype) * largest
+    return (left @ right.mT).to(dtype), (_rounding(a.shape[-1], a.dtype) * largest).to(dtype)
 
 
 def _squared_euclidean_sparse(a: sp.csr_matrix, b: sp.csr_matrix) -> tuple[Tensor, Tensor]:

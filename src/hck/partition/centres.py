@@ -27,14 +27,15 @@ class CentreRule(Rule):
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
         vectors = as_vectors(points)
         first = self.count.cumsum(0) - self.count
-        half_square = self.centres.square().sum(1) / 2
+        centres = self.centres.to(points.dtype)
+        half_square = centres.square().sum(1) / 2
         best = torch.full((len(rows),), torch.inf, dtype=points.dtype, device=points.device)
         child = torch.zeros_like(rows)
         for k in range(int(self.count.max())):
             here = (self.count[which] > k).nonzero().squeeze(1)
             centre = first[which[here]] + k
             # ‖x − c‖²/2 less ‖x‖²/2, which is the same for all children
-            score = half_square[centre] - vectors.project(rows[here], self.centres, centre)
+            score = half_square[centre] - vectors.project(rows[here], centres, centre)
             nearer = score < best[here]
             best[here] = torch.where(nearer, score, best[here])
             child[here] = torch.where(nearer, k, child[here])

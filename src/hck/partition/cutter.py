@@ -121,21 +121,21 @@ def halve(frontier: Frontier, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
     start, size = frontier.start, frontier.size
     width = int(size.max())
-    slots = consecutive(start, size, width, full=bool((size == width).all()))
-    table = _scatter(value, slots)
+    place = consecutive(start, size, width, full=bool((size == width).all()))
+    table = _scatter(value, place)
     table, by_value = table.sort(1)
-    reordered = frontier.order[slots.safe].gather(1, by_value)
-    frontier.order[slots.index[slots.mask]] = reordered[slots.mask]
+    reordered = frontier.order[place.safe].gather(1, by_value)
+    frontier.order[place.index[place.mask]] = reordered[place.mask]
     half = (size + 1) // 2
     below = table.gather(1, half[:, None] - 1)[:, 0]
     above = table.gather(1, half[:, None])[:, 0]
     return below, above, torch.stack([half, size - half], 1)
 
 
-def _scatter(value: Tensor, slots: Blocks) -> Tensor:
+def _scatter(value: Tensor, place: Blocks) -> Tensor:
     """Numbers listed block after block, as a table padded with infinity."""
-    if slots.full:
-        return value.reshape(slots.index.shape)
-    table = value.new_full(slots.index.shape, torch.inf)
-    table[slots.mask] = value
+    if place.full:
+        return value.reshape(place.index.shape)
+    table = value.new_full(place.index.shape, torch.inf)
+    table[place.mask] = value
     return table

@@ -11,70 +11,93 @@ from hck.partition.cutter import Cutter, Frontier, halve
 from hck.partition.tree import Rule
 from hck.points import Points, as_points_like, cross
 
-_ATTEMPTS = 4
+# Where kernel values take few values, a projection on two points leaves many tied: then take more.
+_POLES = (2, 8, 16)
 _VALUES_AT_ONCE = 2**21
 
 
 @dataclass(frozen=True)
 class KernelRule(Rule):
-    """Child 1 if k(x, p) − k(x, q) exceeds the threshold of the node, else child 0."""
+    """Child 1 if Σ weight · k(x, pole) exceeds the threshold of the node, else child 0."""
 
     kernel: Kernel
-    poles: Points  # p, q of the first node, p, q of the second, …
+    poles: Points  # those of the first node, those of the second, …
+    weights: Tensor  # (nodes, poles)
     threshold: Tensor  # (nodes,)
 
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
         points = as_points_like(points.x, self.poles)
-        pairs = torch.arange(len(self.poles), device=rows.device).reshape(-1, 2)
-        value = _project(self.kernel, points, rows, which, self.poles, pairs)
+        poles = torch.arange(len(self.poles), device=rows.device).reshape(self.weights.shape)
+        value = _project(self.kernel, points, rows, which, self.poles, poles, self.weights)
         return (value > self.threshold[which]).long()
 
     def to(self, device: torch.device) -> "KernelRule":
         kernel = self.kernel.to(device, self.poles.dtype)
-        return KernelRule(kernel, self.poles.to(device), self.threshold.to(device))
+        return KernelRule(kernel, self.poles.to(device), self.weights.to(device), self.threshold.to(device))
 
 
 class KernelCut(Cutter):
     """Projects on φ(p) − φ(q) for two random points of the node, k(x, p) − k(x, q), and halves at the median.
 
-    φ is the kernel's feature map, so this is a random hyperplane cut in feature space.
+    φ is the kernel's feature map, so this is a random hyperplane cut in feature space. Where too many points
+    are tied, a random combination of more points takes the place of φ(p) − φ(q).
     """
 
     def check(self, points: Points) -> None:
         pass  # whatever the kernel takes
 
     def cut(self, frontier: Frontier) -> tuple[Tensor, Rule]:
-        pairs, below, above, child = _attempt(frontier)
-        for _ in range(_ATTEMPTS):
+        poles, weights, below, above, child = _attempt(frontier, _POLES[0])
+        for count in _POLES[1:]:
             tied = (above <= below).nonzero().squeeze(1)
             if len(tied) == 0:
                 break
-            pairs[tied], below[tied], above[tied], _ = _attempt(frontier.subset(tied))
+            more = count - poles.shape[1]
+            poles = torch.cat([poles, poles[:, :1].expand(-1, more)], 1)
+            weights = torch.cat([weights, weights.new_zeros(len(weights), more)], 1)
+            poles[tied], weights[tied], below[tied], above[tied], _ = _attempt(frontier.subset(tied), count)
         threshold = torch.where(above > below, (below + above) / 2, below)
-        return child, KernelRule(frontier.kernel, frontier.points.take(pairs.reshape(-1)), threshold)
+        chosen = frontier.points.take(poles.reshape(-1))
+        return child, KernelRule(frontier.kernel, chosen, weights, threshold)
 
 
-def _attempt(frontier: Frontier) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Cut by poles drawn anew: the pairs of poles, and what `halve` returns."""
+def _attempt(frontier: Frontier, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Cut by `count` poles drawn anew: the poles, their weights, and what `halve` returns."""
+    points, generator = frontier.points, frontier.generator
     rows, which = frontier.members()
-    pairs = frontier.order[frontier.start[:, None] + _two_of(frontier.size, frontier.generator)]
-    value = _project(frontier.kernel, frontier.points, rows, which, frontier.points, pairs)
-    return pairs, *halve(frontier, value)
+    if count == 2:
+        number = _two_of(frontier.size, generator)
+        weights = torch.tensor([1.0, -1.0], dtype=points.dtype, device=points.device).repeat(len(frontier), 1)
+    else:
+        shape = (len(frontier), count)
+        draw = torch.rand(shape, generator=generator, device=points.device, dtype=torch.float64)
+        number = (draw * frontier.size[:, None]).long()
+        weights = torch.randn(shape, generator=generator, device=points.device, dtype=points.dtype)
+    poles = frontier.order[frontier.start[:, None] + number]
+    value = _project(frontier.kernel, points, rows, which, points, poles, weights)
+    return poles, weights, *halve(frontier, value)
 
 
 def _project(
-    kernel: Kernel, points: Points, rows: Tensor, which: Tensor, poles: Points, pairs: Tensor
+    kernel: Kernel,
+    points: Points,
+    rows: Tensor,
+    which: Tensor,
+    pole_points: Points,
+    poles: Tensor,
+    weights: Tensor,
 ) -> Tensor:
-    """k(x, p) − k(x, q) for each x = points[rows[i]] and the pair p, q of its node which[i]."""
-    order, start, count = group_by(which, len(pairs))
-    limit = max(1, _VALUES_AT_ONCE // (4 + points.values_per_point))
+    """Σ weight · k(x, pole) for each x = points[rows[i]] over the poles of its node which[i]."""
+    order, start, count = group_by(which, len(poles))
+    limit = max(1, _VALUES_AT_ONCE // (2 * poles.shape[1] + points.values_per_point))
     start, count, group = pieces(start, count, limit)
     value = torch.empty(len(rows), dtype=points.dtype, device=points.device)
     for batch in batches(start, count, lambda width: max(1, limit // width)):
+        node = group[batch.groups]
         position = order[batch.safe]  # (nodes, width)
         members = Blocks(rows[position].where(batch.mask, -1), batch.full)
-        values = cross(kernel, points, members, poles, Blocks(pairs[group[batch.groups]], full=True))
-        value[position[batch.mask]] = (values[..., 0] - values[..., 1])[batch.mask]
+        values = cross(kernel, points, members, pole_points, Blocks(poles[node], full=True))
+        value[position[batch.mask]] = (values @ weights[node][..., None])[..., 0][batch.mask]
     return value
 
 

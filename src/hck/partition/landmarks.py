@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,7 +13,7 @@ from hck.kernels import Kernel
 from hck.partition.centres import kmeans_centres
 from hck.partition.hyperplane import as_vectors
 from hck.partition.tree import Tree
-from hck.points import DensePoints, Points, as_points_like, cross
+from hck.points import ObjectPoints, Points, as_points_like, check_same_kind, cross
 
 # Landmarks other than uniform samples are chosen among this many random candidates per landmark.
 _CANDIDATES = 8
@@ -52,24 +53,30 @@ def choose_landmarks(
 
     Parameters
     ----------
-    how : {"uniform", "kmeans", "farthest", "same"}, array-like, or list of array-like
+    how : {"uniform", "kmeans", "farthest", "same"}, array-like, list of array-like, or Landmarks
         - ``"uniform"``: a random sample of the node's points;
         - ``"kmeans"``: centres of a k-means clustering of the node's points;
         - ``"farthest"``: points of the node picked one after another, each the farthest from those before
           in the kernel's feature space (any kind of points);
         - ``"same"``: one random sample of all points, the same for every node. The kernel is then the
           compositional kernel of the paper's Section 2.1, whatever the tree;
-        - an array of points, used for every node; a list of arrays, one for each inner node.
+        - an array of points, used for every node; a list of arrays, one for each inner node;
+        - the Landmarks of another kernel on the same tree.
     points : Points
         The training points in the tree's order.
     rank : int
         How many landmarks a node has. A node with fewer points has as many as it has points.
     """
+    if isinstance(how, str) and how not in _CHOOSERS:
+        raise ValueError(f"unknown landmarks {how!r}; known: {', '.join(_CHOOSERS)}")
     if tree.depth == 0:
         return Landmarks(points, Blocks(torch.full((1, 1), -1, device=points.device), full=False))
+    if isinstance(how, Landmarks):
+        if len(how.blocks) != len(tree.inner):
+            raise ValueError(f"landmarks of {len(how.blocks)} nodes, but the tree has {len(tree.inner)}")
+        check_same_kind(how.points, points)
+        return how
     if isinstance(how, str):
-        if how not in _CHOOSERS:
-            raise ValueError(f"unknown landmarks {how!r}; known: {', '.join(_CHOOSERS)}")
         return _CHOOSERS[how](points, tree, rank, kernel, generator)
     return _given(how, points, tree)
 
@@ -139,7 +146,8 @@ _CHOOSERS: dict[str, Callable[..., Landmarks]] = {
 def _given(how: Any, points: Points, tree: Tree) -> Landmarks:
     """Landmarks from one array for all nodes, or from a list of arrays, one for each."""
     nodes = len(tree.inner)
-    if not isinstance(how, list):
+    one_set = isinstance(points, ObjectPoints) and not isinstance(how[0], list | np.ndarray)
+    if one_set or not isinstance(how, list):
         points = _like(how, points)
         every = torch.arange(len(points), device=points.device).expand(nodes, -1)
         return Landmarks(points, Blocks(every, full=True))
@@ -150,12 +158,7 @@ def _given(how: Any, points: Points, tree: Tree) -> Landmarks:
         )
     sets = [_like(one, points) for one in how]
     count = torch.tensor([len(one) for one in sets], device=points.device)
-    joined = sets[0]
-    if isinstance(joined, DensePoints):
-        joined = DensePoints(torch.cat([one.x for one in sets]))
-    else:
-        for one in sets[1:]:
-            joined = joined.join(one)
+    joined = sets[0].join(sets[1:])
     full = bool((count == count[0]).all())
     return Landmarks(joined, consecutive(count.cumsum(0) - count, count, int(count.max()), full))
 

@@ -189,8 +189,8 @@ class Tree:
         leaf : array-like of shape (n,)
             The node, a leaf, in which each point lies. Every leaf needs a point.
         route : callable, optional
-            Takes new points as given to `predict` and returns the node (a leaf) of each. Without it,
-            new points go down the tree to the child with the nearest centre.
+            Takes new points, as an array (or a sparse matrix), and returns the node (a leaf) of each. Called
+            once for each level. Without it, new points go down the tree to the child with the nearest centre.
         """
         parents = np.asarray(parent, dtype=np.int64)
         leaf = np.asarray(leaf, dtype=np.int64)
@@ -317,9 +317,9 @@ def _lay_out(parent: np.ndarray, leaf: np.ndarray) -> tuple[np.ndarray, np.ndarr
         size[i] += sum(size[c] for c in children[i])
     renumber = np.empty(nodes, dtype=np.int64)
     renumber[walk] = np.arange(nodes)
-    position, rank, stack = 0, np.zeros(nodes, dtype=np.int64), [int(roots[0])]
+    position, place, stack = 0, np.zeros(nodes, dtype=np.int64), [int(roots[0])]
     while stack:  # depth first: leaves in the order in which their points are listed
         i = stack.pop()
-        rank[i], position = position, position + 1
+        place[i], position = position, position + 1
         stack.extend(reversed(children[i]))
-    return renumber, size[walk], np.argsort(rank[leaf], kind="stable")
+    return renumber, size[walk], np.argsort(place[leaf], kind="stable")
