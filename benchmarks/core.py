@@ -122,6 +122,7 @@ def main() -> None:
         table.add_row(name, f"{value:.3g}", bound or "")
     Console().print(table)
     if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps({name.strip(): value for name, value, _ in figures}, indent=1))
 
 

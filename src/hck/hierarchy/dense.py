@@ -4,6 +4,7 @@ Equations (13) to (15) of the paper, with K(Z, Z) + jitter·I wherever the paper
 is shared with the fast code but the base kernel, the tree and the landmarks.
 """
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -54,11 +55,13 @@ class Definition:
         child = self._child_towards(leaf, node)
         if child == leaf:
             return self._base(a, self.z[node])
-        inner = self._psi(a, leaf, child)
-        return inner @ torch.linalg.solve(
-            self._landmark_matrix(child), self._base(self.z[child], self.z[node])
-        )
+        return self._psi(a, leaf, child) @ self._change_of_basis(child, node)
 
+    @cache  # noqa: B019 (lives as long as a test)
+    def _change_of_basis(self, child: int, node: int) -> Tensor:
+        return torch.linalg.solve(self._landmark_matrix(child), self._base(self.z[child], self.z[node]))
+
+    @cache  # noqa: B019
     def _landmark_matrix(self, node: int) -> Tensor:
         values = self._base(self.z[node], self.z[node])
         return values + self.jitter * torch.eye(len(values), dtype=torch.float64)
