@@ -141,9 +141,10 @@ def _needed_jitter(matrix: Tensor, info: Tensor, what: str) -> Tensor:
             "points) or jitter (the noise on the landmarks), use dtype='float64', or check that the kernel "
             "is positive definite"
         )
+    remedy = "alpha or jitter" if matrix.dtype == torch.float64 else "alpha or jitter, or dtype='float64',"
     warnings.warn(
         f"{what} was not positive definite in {len(failed)} of {info.numel()} blocks; a jitter of up to "
-        f"{float(jitter.max()):.1e} was added there. A larger alpha or jitter, or dtype='float64', avoids it",
+        f"{float(jitter.max()):.1e} was added there. A larger {remedy} avoids it",
         NumericalWarning,
         stacklevel=3,
     )
