@@ -139,7 +139,8 @@ class DensePoints(VectorPoints):
         return out
 
     def variance(self, rows: Tensor, which: Tensor, groups: int) -> Tensor:
-        mean, weights = self.mean(rows, which, groups), _equal_weights(which, groups, self.dtype)
+        weights = _equal_weights(which, groups, self.dtype)
+        mean = self.accumulate(rows, weights, which, groups)
         out = torch.zeros_like(mean)
         step = max(1, _CHUNK // self.n_features)
         for i in range(0, len(rows), step):
@@ -208,7 +209,7 @@ class SparsePoints(_BlockwisePoints, VectorPoints):
     def variance(self, rows: Tensor, which: Tensor, groups: int) -> Tensor:
         weights = _equal_weights(which, groups, self.dtype)
         squares = self._gather(self.x.multiply(self.x), rows, weights, which, groups)
-        return squares - self.mean(rows, which, groups).square()
+        return squares - self.accumulate(rows, weights, which, groups).square()
 
     def _gather(self, x: Any, rows: Tensor, weights: Tensor, which: Tensor, groups: int) -> Tensor:
         pick = (which.cpu().numpy(), rows.cpu().numpy())

@@ -72,8 +72,7 @@ class Problem:
         h = self.hierarchical
         landmarks = Landmarks(in_float64(h.landmarks.points), h.landmarks.blocks)
         definition = Definition(self.kernel, h.tree, landmarks, h.jitter)
-        definition._landmark_matrix = cache(definition._landmark_matrix)  # half of the time
-        definition._base = cache(definition._base)
+        definition._base = cache(definition._base)  # half of the time
         return definition
 
     @cached_property

@@ -23,7 +23,7 @@ def test_extend(problem):
 
 def test_prediction_from_solve(problem):
     """k_h(x, X)(K_h + αI)⁻¹ b, from what solving has computed on its way."""
-    padded = problem.hierarchical.matrix.layout.pad(problem.b)
+    padded = problem.hierarchical.matrix.layout.pad(problem.b, problem.b)
     w, ambient = problem.factor.solve_padded(padded)
     assert w.shape == padded.shape
     extension = problem.hierarchical._extension(w, ambient)

@@ -70,13 +70,13 @@ def landmark_covariance(problem, node):
     out = torch.empty(len(definition.z[node]), problem.n, dtype=torch.float64)
     for number, leaf in enumerate(tree.leaves.tolist()):
         ancestor = definition._last_common_ancestor(node, leaf)
-        carried = definition._landmark_matrix(node)
+        carried = definition.landmark_matrix[node]
         for below, above in pairwise(path[: path.index(ancestor) + 1]):
             values = definition._base(definition.z[below], definition.z[above])
-            carried = carried @ torch.linalg.solve(definition._landmark_matrix(below), values)
+            carried = carried @ torch.linalg.solve(definition.landmark_matrix[below], values)
         columns = (tree.leaf_of_point == number).nonzero().squeeze(1)
         psi = definition._psi(x.take(columns), leaf, ancestor)
-        out[:, columns] = carried @ torch.linalg.solve(definition._landmark_matrix(ancestor), psi.mT)
+        out[:, columns] = carried @ torch.linalg.solve(definition.landmark_matrix[ancestor], psi.mT)
     return out
 
 
@@ -87,7 +87,7 @@ def test_posterior_covariance_of_the_latents(problem):
     rank = posterior.shape[-1]
     assert posterior.shape == (max(1, len(tree.inner)), rank, rank)
     for slot, node in enumerate(tree.inner.tolist()):
-        factor = torch.linalg.cholesky(problem.definition._landmark_matrix(node))
+        factor = torch.linalg.cholesky(problem.definition.landmark_matrix[node])
         whitened = torch.linalg.solve_triangular(factor, landmark_covariance(problem, node), upper=False)
         gained = whitened @ torch.linalg.solve(problem.noisy, whitened.mT)
         expected = torch.eye(rank, dtype=torch.float64)  # padded landmarks learn nothing
@@ -160,7 +160,7 @@ def test_overwrite_gives_the_same_factor(problem):
     assert torch.equal(factor.inverse_diagonal(), problem.factor.inverse_diagonal())
     assert factor.log_determinant == problem.factor.log_determinant
     expected = problem.hierarchical.extend(factor.solve(problem.b))(problem.new_points)
-    weights, ambient = factor.solve_padded(factor.layout.pad(problem.b))
+    weights, ambient = factor.solve_padded(factor.layout.pad(problem.b, problem.b))
     problem.assert_close(h._extension(weights, ambient)(problem.new_points), expected, "solve")
 
 

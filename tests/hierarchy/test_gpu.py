@@ -42,7 +42,7 @@ def results(h, problem, new, alpha):
     device = h.tree.device
     b = problem.b.to(device)
     factor = h.factor(alpha)
-    w, ambient = factor.solve_padded(h.matrix.layout.pad(b))
+    w, ambient = factor.solve_padded(h.matrix.layout.pad(b, b))
     inverse = factor.inverse()
     found = {
         "to_dense": h.to_dense(),

@@ -113,7 +113,7 @@ def test_repeated_points(make, distinct, partition, dtype):
     y = problem.b + 1
     w = torch.linalg.solve(problem.noisy, y.double())
     problem.assert_close(problem.factor.solve(y), w, "solve")
-    padded = h.matrix.layout.pad(y)
+    padded = h.matrix.layout.pad(y, y)
     predicted = h._extension(*problem.factor.solve_padded(padded))(problem.new_points)
     problem.assert_close(predicted, problem.dense_cross.mT @ w, "solve")
 

@@ -164,23 +164,23 @@ def test_closer_to_the_base_kernel_than_nystrom(partition, kernel, order):
 def telescoped(problem):
     """The terms ξ of (29): for each node its points and a matrix on them; their sum is K_h."""
     definition, tree = problem.definition, problem.hierarchical.tree
-    z, sigma = definition.z, definition._landmark_matrix
+    z, sigma = definition.z, definition.landmark_matrix
     basis = {}  # ψ(x, Z) Σ⁻¹ for the points below each inner node, in the tree's order
     for node in reversed(range(tree.n_nodes)):
         parent, rows = int(tree.parent[node]), tree.order[tree.start[node] : tree.stop[node]]
         if node not in z:
             x = problem.exact_points.take(rows)
             psi = definition._base(x, z[parent])
-            schur = definition._base(x, x) - psi @ torch.linalg.solve(sigma(parent), psi.mT)
+            schur = definition._base(x, x) - psi @ torch.linalg.solve(sigma[parent], psi.mT)
             yield rows, schur
         else:
             children = [c for c in range(tree.n_nodes) if tree.parent[c] == node]
             psi = torch.cat([basis.pop(c) for c in sorted(children, key=lambda c: int(tree.start[c]))])
-            basis[node] = weights = torch.linalg.solve(sigma(node), psi.mT).mT
-            inner = sigma(node)
+            basis[node] = weights = torch.linalg.solve(sigma[node], psi.mT).mT
+            inner = sigma[node]
             if parent >= 0:
                 far = definition._base(z[node], z[parent])
-                inner = inner - far @ torch.linalg.solve(sigma(parent), far.mT)
+                inner = inner - far @ torch.linalg.solve(sigma[parent], far.mT)
                 psi = weights @ far
             yield rows, weights @ inner @ weights.mT
         if parent >= 0:

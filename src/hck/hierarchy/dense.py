@@ -4,7 +4,6 @@ Equations (13) to (15) of the paper, with K(Z, Z) + jitter·I wherever the paper
 is shared with the fast code but the base kernel, the tree and the landmarks.
 """
 
-from functools import cache
 from typing import Any
 
 import torch
@@ -31,6 +30,15 @@ class Definition:
         self.z: dict[int, Any] = {}
         for slot, node in enumerate(tree.inner.tolist()):
             self.z[node] = landmarks.of_slot(slot)
+        # K(Z, Z) of each inner node, and K(Z_i, Z_i)⁻¹ K(Z_i, Z_p) of each with a parent p
+        self.landmark_matrix = {node: self._regular(node) for node in self.z}
+        self.change_of_basis = {
+            node: torch.linalg.solve(
+                self.landmark_matrix[node], self._base(self.z[node], self.z[int(tree.parent[node])])
+            )
+            for node in self.z
+            if node != 0
+        }
 
     def matrix(self, a: Points, leaf_a: Tensor, b: Points, leaf_b: Tensor) -> Tensor:
         """k_h(a_i, b_j) for all i, j; each point with the number of its leaf."""
@@ -48,21 +56,16 @@ class Definition:
             return self._base(a, b)
         ancestor = self._last_common_ancestor(node_a, node_b)
         left, right = self._psi(a, node_a, ancestor), self._psi(b, node_b, ancestor)
-        return left @ torch.linalg.solve(self._landmark_matrix(ancestor), right.mT)
+        return left @ torch.linalg.solve(self.landmark_matrix[ancestor], right.mT)
 
     def _psi(self, a: Points, leaf: int, node: int) -> Tensor:
         """Equation (14): ψ^(node)(a, Z_node) for a in a leaf below `node`."""
         child = self._child_towards(leaf, node)
         if child == leaf:
             return self._base(a, self.z[node])
-        return self._psi(a, leaf, child) @ self._change_of_basis(child, node)
+        return self._psi(a, leaf, child) @ self.change_of_basis[child]
 
-    @cache  # noqa: B019 (lives as long as a test)
-    def _change_of_basis(self, child: int, node: int) -> Tensor:
-        return torch.linalg.solve(self._landmark_matrix(child), self._base(self.z[child], self.z[node]))
-
-    @cache  # noqa: B019
-    def _landmark_matrix(self, node: int) -> Tensor:
+    def _regular(self, node: int) -> Tensor:
         values = self._base(self.z[node], self.z[node])
         return values + self.jitter * torch.eye(len(values), dtype=torch.float64)
 

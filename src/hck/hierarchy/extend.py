@@ -33,7 +33,6 @@ class Visit:
 def visits(tree: Tree, x: Points, rank: int, budget: int) -> list[Visit]:
     """New points in batches by leaf, each batch within the memory budget."""
     size = tree.size[tree.leaves]
-    slot = tree.slot[tree.parent[tree.leaves].clamp_min(0)].clamp_min(0)
     order, start, count = group_by(tree.route(x), tree.n_leaves)
     found = []
     # Leaves of similar size go together, and among them those with a similar number of new points.
@@ -49,7 +48,7 @@ def visits(tree: Tree, x: Points, rank: int, budget: int) -> list[Visit]:
             new = Blocks(order[batch.safe].where(batch.mask, -1), batch.full)
             first = tree.start[tree.leaves[leaf]]
             own = consecutive(first, size[leaf], alike.index.shape[1], alike.full)
-            found.append(Visit(new, leaf, own, slot[leaf]))
+            found.append(Visit(new, leaf, own, tree.leaf_parent[leaf]))
     return found
 
 
@@ -87,12 +86,11 @@ class Extension:
     def __call__(self, x: Any, verbose: bool = False) -> Tensor:
         """f at each point of `x`: shape (points, columns)."""
         x = as_points_like(x, self.points)
-        padded = torch.cat([self.weights, self.weights.new_zeros(1, self.weights.shape[1])])
         out = self.weights.new_empty(len(x) + 1, self.weights.shape[1])
 
         def evaluate(visit: Visit) -> None:
             near = cross(self.kernel, x, visit.new, self.points, visit.own)
-            value = near @ padded[visit.own.index]
+            value = near @ self.weights[visit.own.safe]  # near is 0 where a leaf is padded
             if self.tree.depth:
                 blocks = self.landmarks.blocks[visit.parent]
                 far = cross(self.kernel, x, visit.new, self.landmarks.points, blocks)
@@ -126,7 +124,7 @@ def cross_matrix(hierarchical: "HierarchicalKernel", x: Any) -> Tensor:
         phi = linalg.whiten(h.landmark_factor[visit.parent], far)  # (leaves, r, width)
         for leaf, columns, block in zip(visit.leaf, visit.new.index, phi, strict=True):
             message[leaf][:, columns[columns >= 0]] = block[:, columns >= 0]
-    ambient = sweep(layout, h.matrix.transfer, None, message)[layout.leaf_parent] - message
+    ambient = sweep(layout, h.matrix.transfer, None, message)[h.tree.leaf_parent] - message
     for batch, basis in zip(layout.leaves, h.matrix.basis, strict=True):
         near[batch.index] += basis @ ambient[batch.groups]
     return layout.unpad(near)

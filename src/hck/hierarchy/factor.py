@@ -5,6 +5,7 @@ an inner node i with parent p is W_i z_p plus independent noise, and every laten
 solving with K_h + noise is inference in a tree of Gaussians (the paper's Algorithm 2, in whitened form).
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -50,7 +51,7 @@ class Factor:
     ) -> None:
         self.layout, self.budget, self.device = matrix.layout, budget, matrix.transfer.device
         self.log_determinant = torch.zeros((), dtype=torch.float64, device=self.device)
-        padded = self.layout.pad(noise[:, None])[:, 0]
+        padded = self.layout.pad(noise, noise)[:, 0]
         self.leaf_factor: list[Tensor] = []  # L
         self.leaf_whitened: list[Tensor] = []  # Y
         self.inner_factor = torch.zeros_like(matrix.transfer)  # Ξ, then A
@@ -117,9 +118,8 @@ class Factor:
 
     def solve(self, b: Tensor) -> Tensor:
         """(K_h + noise)⁻¹ b for a vector or for a matrix of several."""
-        b = torch.as_tensor(b).to(self.inner_factor)
-        w, _ = self.solve_padded(self.layout.pad(b[:, None] if b.ndim == 1 else b))
-        return self.layout.unpad(w).reshape(b.shape)
+        w, _ = self.solve_padded(self.layout.pad(b, self.inner_factor))
+        return self.layout.unpad(w).reshape(np.shape(b))
 
     def solve_padded(self, b: Tensor) -> tuple[Tensor, Tensor]:
         """The solution w of (K_h + noise) w = b and what the inner nodes hear of it, all in the tree's order.

@@ -161,10 +161,9 @@ class HierarchicalKernel:
     def extend(self, w: Tensor) -> Extension:
         """x ↦ wᵀ k_h(X, x) for new points x (Algorithm 3)."""
         layout, matrix = self.matrix.layout, self.matrix
-        w = torch.as_tensor(w).to(matrix.transfer)
-        padded = layout.pad(w[:, None] if w.ndim == 1 else w)
+        padded = layout.pad(w, matrix.transfer)
         message = matrix.collect(padded)
-        ambient = sweep(layout, matrix.transfer, None, message)[layout.leaf_parent] - message
+        ambient = sweep(layout, matrix.transfer, None, message)[self.tree.leaf_parent] - message
         return self._extension(padded, ambient)
 
     def solution(self, factor: Factor, b: Tensor) -> Extension:
@@ -176,19 +175,18 @@ class HierarchicalKernel:
             Of this matrix; it may have been overwritten.
         b : Tensor of shape (n,) or (n, columns)
         """
-        b = torch.as_tensor(b).to(self.landmark_factor)
-        padded = self.matrix.layout.pad(b[:, None] if b.ndim == 1 else b)
+        padded = self.matrix.layout.pad(b, self.landmark_factor)
         return self._extension(*factor.solve_padded(padded))
 
     def _extension(self, w: Tensor, ambient: Tensor) -> Extension:
         """From weights and what the leaves hear of them, in the tree's order."""
         landmark_weights = torch.empty_like(ambient)
 
-        def whiten(batch: Batch) -> None:
+        def unwhiten(batch: Batch) -> None:
             factor = self.landmark_factor[self.matrix.layout.parents(batch)]
             landmark_weights[batch.groups] = linalg.unwhiten(factor, ambient[batch.groups])
 
-        for_each(whiten, self.matrix.layout.leaves, self.tree.device)
+        for_each(unwhiten, self.matrix.layout.leaves, self.tree.device)
         return Extension(
             self.kernel, self.tree, self.points, self.landmarks, w[:-1], landmark_weights, self.budget
         )

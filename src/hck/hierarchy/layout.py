@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,8 +23,6 @@ class Layout:
     tree : Tree
     leaves : list of Batch
         Batches of leaves; `groups` are leaf numbers and `index` are positions in the tree's order.
-    leaf_parent : Tensor of shape (leaves,)
-        The slot of each leaf's parent.
     slot_parent : Tensor of shape (slots,)
         The slot of each slot's parent; 0 for the root, whose transfer is 0.
     levels : list of (int, int)
@@ -32,7 +31,6 @@ class Layout:
 
     tree: Tree
     leaves: list[Batch]
-    leaf_parent: Tensor
     slot_parent: Tensor
     levels: list[tuple[int, int]]
 
@@ -42,11 +40,9 @@ class Layout:
         start, size = tree.start[tree.leaves], tree.size[tree.leaves]
         leaves = batches(start, size, per_chunk)
         if tree.depth == 0:
-            zero = torch.zeros(1, dtype=torch.long, device=tree.device)
-            return cls(tree, leaves, zero, zero, [(0, 1)])
-        leaf_parent = tree.slot[tree.parent[tree.leaves]]
+            return cls(tree, leaves, torch.zeros_like(tree.leaf_parent), [(0, 1)])
         slot_parent = tree.slot[tree.parent[tree.inner].clamp_min(0)]
-        return cls(tree, leaves, leaf_parent, slot_parent, tree.inner_levels)
+        return cls(tree, leaves, slot_parent, tree.inner_levels)
 
     @property
     def n_slots(self) -> int:
@@ -54,16 +50,26 @@ class Layout:
 
     def parents(self, batch: Batch) -> Tensor:
         """The parents' slots of a batch of leaves."""
-        return self.leaf_parent[batch.groups]
+        return self.tree.leaf_parent[batch.groups]
 
-    def pad(self, b: Tensor) -> Tensor:
-        """A matrix with a row per point, in the original order, in the tree's order and with a zero row."""
+    def pad(self, b: Any, like: Tensor) -> Tensor:
+        """Columns in the tree's order, with a zero row at the end: shape (n + 1, columns).
+
+        Parameters
+        ----------
+        b : array-like of shape (n,) or (n, columns)
+            A row for each point, in the original order.
+        like : Tensor
+            Has the dtype and the device of the result.
+        """
+        b = torch.as_tensor(b).to(like)
         if len(b) != self.tree.n_points:
             raise ValueError(f"expected {self.tree.n_points} rows, one for each point, got {len(b)}")
-        return torch.cat([b[self.tree.order], b.new_zeros(1, b.shape[1])])
+        columns = b[:, None] if b.ndim == 1 else b
+        return torch.cat([columns[self.tree.order], columns.new_zeros(1, columns.shape[1])])
 
     def unpad(self, b: Tensor) -> Tensor:
-        """The inverse of `pad`."""
+        """Rows in the original order again, without the zero row."""
         out = torch.empty_like(b[:-1])
         out[self.tree.order] = b[:-1]
         return out

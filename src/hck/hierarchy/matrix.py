@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -57,8 +58,7 @@ class HierarchicalMatrix:
 
     def __matmul__(self, b: Tensor) -> Tensor:
         """A b for a vector or for a matrix of several (Algorithm 1)."""
-        b = torch.as_tensor(b).to(self.transfer)
-        padded = self.layout.pad(b[:, None] if b.ndim == 1 else b)
+        padded = self.layout.pad(b, self.transfer)
         message = self.collect(padded)
         ambient = sweep(self.layout, self.transfer, self.core, message)
         out = torch.empty_like(padded)
@@ -69,7 +69,7 @@ class HierarchicalMatrix:
             out[batch.index] = torch.baddbmm(near, self.basis[k], ambient[self.layout.parents(batch)])
 
         for_each(multiply, range(len(self.layout.leaves)), self.transfer.device)
-        return self.layout.unpad(out).reshape(b.shape)
+        return self.layout.unpad(out).reshape(np.shape(b))
 
     def collect(self, padded: Tensor) -> Tensor:
         """U_jᵀ b_j for each leaf: shape (leaves, r, columns). `padded` is in the tree's order."""
@@ -119,7 +119,7 @@ def sweep(layout: Layout, transfer: Tensor, core: Tensor | None, message: Tensor
         e for every inner node.
     """
     total = message.new_zeros(layout.n_slots, *message.shape[1:])
-    total.index_add_(0, layout.leaf_parent, message)
+    total.index_add_(0, layout.tree.leaf_parent, message)
     own = torch.zeros_like(total)
     for first, stop in reversed(layout.levels[1:]):
         own[first:stop] = transfer[first:stop].mT @ total[first:stop]

@@ -98,8 +98,7 @@ def _farthest(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: 
     chosen = torch.full((len(tree.inner), min(rank, width)), -1, device=points.device)
     for batch in _slot_batches(len(candidates), width * (2 + points.values_per_point), points.device):
         block = candidates[batch]
-        picks = _farthest_in_block(points, block, min(rank, width), kernel)
-        chosen[batch, : picks.shape[1]] = picks
+        chosen[batch] = _farthest_in_block(points, block, chosen.shape[1], kernel)
     return Landmarks(points, Blocks(chosen, bool((chosen >= 0).all())))
 
 

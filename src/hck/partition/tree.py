@@ -108,6 +108,11 @@ class Tree:
         return [(stop - count, stop) for stop, count in zip(stops, counts, strict=True)]
 
     @cached_property
+    def leaf_parent(self) -> Tensor:
+        """The slot of each leaf's parent; 0 for a leaf that is the root."""
+        return self.slot[self.parent[self.leaves].clamp_min(0)].clamp_min(0)
+
+    @cached_property
     def size(self) -> Tensor:
         """The number of points of each node."""
         return self.stop - self.start
