@@ -20,7 +20,7 @@ class Blocks:
         Positions; -1 where a block is shorter than the width. As an index into an array with one
         spare row at its end, -1 means that row.
     full : bool
-        Whether no entry is -1, so that masking can be skipped.
+        Whether it is known that no entry is -1, so that masking can be skipped.
     """
 
     index: Tensor
@@ -75,18 +75,20 @@ def batches(start: Tensor, count: Tensor, per_chunk: Callable[[int], int]) -> li
         The largest number of blocks in one batch, given their width.
     """
     order = torch.argsort(count, descending=True, stable=True)
-    sizes = count[order].tolist()  # the one synchronisation
-    found, first = [], 0
+    sizes, number = torch.unique_consecutive(count[order], return_counts=True)
+    sizes, number = sizes.tolist(), number.tolist()  # the one synchronisation
+    found, first, done = [], 0, 0
     while first < len(sizes) and sizes[first] > 0:
         width = sizes[first]
         least = max(1, int(width * (1 - _WASTE)))
-        last, limit = first + 1, first + per_chunk(width)
-        while last < min(limit, len(sizes)) and sizes[last] >= least:
+        last = first + 1
+        while last < len(sizes) and sizes[last] >= least:
             last += 1
-        groups = order[first:last].sort().values
-        full = sizes[last - 1] == width
-        blocks = consecutive(start[groups], count[groups], width, full)
-        found.append(Batch(blocks.index, full, groups))
+        alike = order[done : done + sum(number[first:last])].sort().values
+        for groups in alike.split(max(1, per_chunk(width))):
+            blocks = consecutive(start[groups], count[groups], width, last == first + 1)
+            found.append(Batch(blocks.index, blocks.full, groups))
+        done += len(alike)
         first = last
     return found
 

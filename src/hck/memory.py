@@ -5,6 +5,8 @@ import re
 
 import torch
 
+from hck.parallel import grain
+
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _FRACTION_OF_FREE = 0.5
 # Temporaries beyond this many bytes gain nothing: the batch is already wide, and caches are small.
@@ -35,6 +37,17 @@ def per_chunk(bytes_per_item: int, budget: int, device: torch.device) -> int:
     """How many items to process at once when each needs `bytes_per_item` of temporary memory."""
     room = min(budget // 8, _WIDEST_CHUNK[device.type])
     return max(1, int(room // max(1, bytes_per_item)))
+
+
+def at_once(count: int, bytes_per_item: int, flops: float, budget: int, device: torch.device) -> int:
+    """How many of `count` items to process together, given the temporary memory and the work of each.
+
+    On a GPU as many as memory allows. On a CPU temporaries are small, or are not there at all, and what
+    counts is that all cores have work.
+    """
+    if device.type == "cpu":
+        return min(max(1, budget // 8 // max(1, bytes_per_item)), grain(count, flops))
+    return per_chunk(bytes_per_item, budget, device)
 
 
 def _free_bytes(device: torch.device) -> int:

@@ -5,6 +5,7 @@ takes whole chunks instead, with torch on a single thread inside: torch releases
 computes. On a GPU chunks run one after another, since one chunk already fills it.
 """
 
+import math
 import os
 import threading
 from collections import deque
@@ -18,6 +19,8 @@ from hck.progress import track
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_LEAST_FLOPS = 5e7
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _local = threading.local()
@@ -92,6 +95,16 @@ def for_each(
 def chunks(first: int, stop: int, step: int) -> list[slice]:
     """The range from `first` to `stop` in slices of at most `step`."""
     return [slice(start, min(start + step, stop)) for start in range(first, stop, step)]
+
+
+def grain(count: int, flops: float) -> int:
+    """How many of `count` items of `flops` each to give to a core at once.
+
+    A few parts for each core, so that none waits long for another at the end; but no tiny ones, since whoever
+    wants the interpreter while another thread has it waits for a tenth of a millisecond.
+    """
+    fewest = math.ceil(_LEAST_FLOPS / max(1.0, flops))
+    return max(1, min(count, max(fewest, math.ceil(count / (4 * torch.get_num_threads())))))
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:

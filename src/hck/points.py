@@ -6,6 +6,7 @@ The rest of the package never asks what a point is. It asks for kernel values be
 
 import warnings
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from hck.blocks import Blocks
+from hck.kernels._fused import Profile, can_fuse, fused_cross
 from hck.objects import object_array
 
 if TYPE_CHECKING:
@@ -58,7 +60,9 @@ class Points(ABC):
         """How many numbers a point has once gathered; 0 if none are gathered."""
 
     @abstractmethod
-    def _cross(self, kernel: "Kernel", rows: Blocks, other: "Points", columns: Blocks) -> Tensor: ...
+    def _cross(
+        self, kernel: "Kernel", rows: Blocks, other: "Points", columns: Blocks, upper: bool
+    ) -> Tensor: ...
 
 
 class VectorPoints(Points):
@@ -151,14 +155,17 @@ class DensePoints(VectorPoints):
     def numpy(self, rows: Tensor) -> np.ndarray:
         return self.x[rows].cpu().numpy()
 
-    def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks) -> Tensor:
-        return kernel.evaluate(self.x[rows.safe], other.x[columns.safe])
+    def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks, upper: bool) -> Tensor:
+        profile = kernel.profile()
+        if profile is not None and can_fuse(profile, self.x, other.x):
+            return fused_cross(profile, self.x, rows, other.x, columns, upper)
+        return _mask(kernel.evaluate(self.x[rows.safe], other.x[columns.safe]), rows, columns)
 
 
 class _BlockwisePoints(Points):
     """Points whose kernel values are computed block after block on the CPU."""
 
-    def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks) -> Tensor:
+    def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks, upper: bool) -> Tensor:
         shape = (len(rows), rows.index.shape[1], columns.index.shape[1])
         out = torch.zeros(shape, dtype=self.dtype)
         for block, i, j in zip(out, rows.index.cpu().numpy(), columns.index.cpu().numpy(), strict=True):
@@ -248,7 +255,9 @@ class ObjectPoints(_BlockwisePoints):
         return 0
 
 
-def cross(kernel: "Kernel", left: Points, rows: Blocks, right: Points, columns: Blocks) -> Tensor:
+def cross(
+    kernel: "Kernel", left: Points, rows: Blocks, right: Points, columns: Blocks, upper: bool = False
+) -> Tensor:
     """Kernel values between blocks of points, 0 where either side is padding.
 
     Parameters
@@ -257,18 +266,48 @@ def cross(kernel: "Kernel", left: Points, rows: Blocks, right: Points, columns: 
         Sets of points of the same kind.
     rows, columns : Blocks
         Blocks of positions in `left` and in `right`, equally many.
+    upper : bool
+        Whether only what lies on and above the diagonal of each block is needed. The rest may be anything.
 
     Returns
     -------
     Tensor of shape (blocks, rows' width, columns' width)
     """
     check_same_kind(left, right)
-    values = left._cross(kernel, rows, right, columns)
+    return left._cross(kernel, rows, right, columns, upper)
+
+
+@dataclass
+class Values:
+    """Kernel values between blocks of points (see `cross`), computed when they are needed."""
+
+    kernel: "Kernel"
+    left: Points
+    rows: Blocks
+    right: Points
+    columns: Blocks
+    upper: bool = False
+
+    def tensor(self) -> Tensor:
+        return cross(self.kernel, self.left, self.rows, self.right, self.columns, self.upper)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return (len(self.rows), self.rows.index.shape[1], self.columns.index.shape[1])
+
+    def profile(self) -> "Profile | None":
+        """The kernel's profile, if compiled code can evaluate it on these points."""
+        if not isinstance(self.left, DensePoints):
+            return None
+        profile = self.kernel.profile()
+        return profile if can_fuse(profile, self.left.x, self.right.x) else None
+
+
+def _mask(values: Tensor, rows: Blocks, columns: Blocks) -> Tensor:
+    """Values with 0 where either side is padding."""
     if not rows.full:
         values = values * rows.mask[:, :, None]
-    if not columns.full:
-        values = values * columns.mask[:, None, :]
-    return values
+    return values if columns.full else values * columns.mask[:, None, :]
 
 
 def as_points(

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch import Tensor
 
-from hck.hierarchy import HierarchicalKernel
+from hck.hierarchy import Blueprint, ridge
 from hck.kernels import Kernel, make_kernel
 from hck.objects import looks_like_objects
 from hck.partition import Cutter, Landmarks, Tree
@@ -210,7 +210,7 @@ class HCKEstimator(BaseEstimator):
             used = weight.nonzero().squeeze(1)
             points, y, weight = points.take(used.to(device)), y[used], weight[used]
         intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
-        hierarchical = HierarchicalKernel.build(
+        blueprint = Blueprint.of(
             kernel,
             points,
             rank=self.rank,
@@ -223,9 +223,8 @@ class HCKEstimator(BaseEstimator):
             verbose=bool(self.verbose),
         )
         noise = self.alpha if weight is None else self.alpha / weight
-        factor = hierarchical.factor(noise, overwrite=True, verbose=bool(self.verbose))
-        extension = hierarchical.solution(factor, y - intercept)
-        return {"tree_": hierarchical.tree, "extension_": extension, "intercept_": intercept.numpy()}
+        extension = ridge(blueprint, noise, y - intercept)
+        return {"tree_": extension.tree, "extension_": extension, "intercept_": intercept.numpy()}
 
     def _set_fitted(self, **attributes: Any) -> None:
         for name, value in attributes.items():

@@ -121,7 +121,7 @@ def cross_matrix(hierarchical: "HierarchicalKernel", x: Any) -> Tensor:
         rows = visit.own.index[:, :, None].expand_as(values)[keep]
         near[rows, column.expand_as(values)[keep]] = values[keep]
         far = cross(h.kernel, h.landmarks.points, h.landmarks.blocks[visit.parent], x, visit.new)
-        phi = linalg.whiten(h.landmark_factor[visit.parent], far)  # (leaves, r, width)
+        phi = linalg.whiten_(h.landmark_factor, far, visit.parent)  # (leaves, r, width)
         for leaf, columns, block in zip(visit.leaf, visit.new.index, phi, strict=True):
             message[leaf][:, columns[columns >= 0]] = block[:, columns >= 0]
     ambient = sweep(layout, h.matrix.transfer, None, message)[h.tree.leaf_parent] - message

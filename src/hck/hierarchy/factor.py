@@ -5,19 +5,98 @@ an inner node i with parent p is W_i z_p plus independent noise, and every laten
 solving with K_h + noise is inference in a tree of Gaussians (the paper's Algorithm 2, in whitened form).
 """
 
+from dataclasses import dataclass
+from typing import Protocol
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from hck import linalg
+from hck.hierarchy.layout import Layout
 from hck.hierarchy.matrix import HierarchicalMatrix
-from hck.memory import per_chunk
+from hck.hierarchy.smooth import Filtered, filter_up, smooth_down
+from hck.hierarchy.steps import Inbox, LeafInput, NodeInput, leaf_up, node_up
+from hck.memory import at_once
 from hck.parallel import chunks, for_each, parallel_map
 from hck.progress import track
 
 
+class Source(Protocol):
+    """Where the blocks of K_h come from: a `Blueprint`, or a matrix that is there (`Stored`)."""
+
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def rank(self) -> int: ...
+    def prepare_leaves(self) -> None: ...
+    def leaf(self, k: int) -> LeafInput: ...
+    def prepare(self, level: int) -> None: ...
+    def node(self, level: int, part: slice) -> NodeInput: ...
+    def release(self, level: int) -> None: ...
+
+
+class Stored:
+    """The blocks of a matrix that is there, which are copied, or taken out of it."""
+
+    def __init__(self, matrix: HierarchicalMatrix, overwrite: bool) -> None:
+        self.matrix, self.overwrite = matrix, overwrite
+        self.layout, self.rank = matrix.layout, matrix.transfer.shape[-1]
+
+    def leaf(self, k: int) -> LeafInput:
+        residual, basis = self.matrix.residual[k], self.matrix.basis[k]
+        if self.overwrite:
+            self.matrix.residual[k] = self.matrix.basis[k] = residual.new_empty(0)
+        else:
+            residual, basis = residual.clone(), basis.clone()
+        if not self.layout.leaves[k].full:  # padding has 1 on the diagonal, which comes with the noise
+            residual.diagonal(dim1=-2, dim2=-1).sub_((~self.layout.leaves[k].mask).to(residual.dtype))
+        return LeafInput(residual, basis, None, self.layout.within_level(k))
+
+    def node(self, level: int, part: slice) -> NodeInput:
+        transfer = self.matrix.transfer[part]
+        which = self.layout.parent_within_level(level, part)
+        return NodeInput(transfer if self.overwrite else transfer.clone(), None, None, which)
+
+    def prepare_leaves(self) -> None: ...
+    def prepare(self, level: int) -> None: ...
+    def release(self, level: int) -> None: ...
+
+
+@dataclass
+class Nodes:
+    """The factors of some inner nodes of a level.
+
+    Attributes
+    ----------
+    here : slice
+        Which nodes of the level they are.
+    parent : Tensor
+        Their parents, counted within the level above.
+    packed, diagonal : Tensor
+        A and M = (I − X)⁻¹, in the room of one (`hck.linalg.pack`).
+    whitened : Tensor
+        H = A⁻¹ W.
+    """
+
+    here: slice
+    parent: Tensor
+    packed: Tensor
+    diagonal: Tensor
+    whitened: Tensor
+
+    def unpack(self) -> tuple[Tensor, Tensor, Tensor]:
+        """A, H and M."""
+        factor, message = linalg.unpack(self.packed, self.diagonal)
+        return factor, self.whitened, message
+
+    @property
+    def nbytes(self) -> int:
+        return self.packed.nbytes + self.diagonal.nbytes + self.whitened.nbytes
+
+
 class Factor:
-    """The factored matrix K_h + diag(noise).
+    """The factored matrix K_h + diag(noise), of a tree or of a part of one.
 
     Up-sweep, leaves first. Leaf j: L Lᵀ = D_j + noise, Y_j = L⁻¹ V_j, and Θ_j = Y_jᵀ Y_j goes up.
     Inner node i, with Ξ the sum of what its children sent::
@@ -29,100 +108,153 @@ class Factor:
 
     Parameters
     ----------
-    matrix : HierarchicalMatrix
-        The kernel matrix, with identity cores.
-    noise : Tensor of shape (n,)
-        Variance of the noise on each point, in the original order.
+    source : Source
+        The blocks of K_h, which are overwritten.
+    noise : Tensor of shape (n + 1,)
+        Variance of the noise on each point, in the tree's order; the last is 0.
     budget : int
         Bytes that temporaries should stay within.
-    overwrite : bool
-        Whether to take over the arrays of `matrix`, which is then of no further use.
+    b : Tensor of shape (n + 1, columns), optional
+        Right-hand sides to take along, in the tree's order, with a zero row at the end.
+    received : Inbox, optional
+        What the nodes of the lowest level hear from branches that are not part of this.
     verbose : bool
         Whether to show progress.
+
+    Attributes
+    ----------
+    log_determinant : Tensor
+    filtered : Filtered
+        What became of `b`.
+    message : Inbox
+        What the root sends on.
     """
 
     def __init__(
         self,
-        matrix: HierarchicalMatrix,
+        source: Source,
         noise: Tensor,
         budget: int,
-        overwrite: bool = False,
+        b: Tensor | None = None,
+        received: Inbox | None = None,
         verbose: bool = False,
     ) -> None:
-        self.layout, self.budget, self.device = matrix.layout, budget, matrix.transfer.device
+        self.layout, self.rank = source.layout, source.rank
+        self.budget, self.device, self.dtype = budget, noise.device, noise.dtype
         self.log_determinant = torch.zeros((), dtype=torch.float64, device=self.device)
-        padded = self.layout.pad(noise, noise)[:, 0]
         self.leaf_factor: list[Tensor] = []  # L
         self.leaf_whitened: list[Tensor] = []  # Y
-        self.inner_factor = torch.zeros_like(matrix.transfer)  # Ξ, then A
-        self.inner_whitened = matrix.transfer if overwrite else matrix.transfer.clone()  # W, then H
-        self.inner_message = torch.empty_like(matrix.transfer)  # M = I + Θ
+        self.nodes: list[list[Nodes]] = [[] for _ in self.layout.levels]
+        b = noise.new_empty(len(noise), 0) if b is None else b
+        self.filtered = Filtered.start(self.layout, b, self.rank)
+        inboxes: list[Inbox | None] = [None] * len(self.layout.levels)
+        if received is not None:
+            inboxes[-1] = received
+        self._factor_leaves(source, noise, inboxes, verbose)
+        for level in track(range(len(self.layout.levels))[::-1], "Inner nodes: factor", verbose):
+            self._factor_level(source, level, inboxes)
 
-        def factor_leaves(k: int) -> tuple[Tensor, Tensor, Tensor]:
-            residual, basis = matrix.residual[k], matrix.basis[k]
-            if overwrite:
-                matrix.residual[k] = matrix.basis[k] = residual.new_empty(0)
-            else:
-                residual = residual.clone()
-            residual.diagonal(dim1=-2, dim2=-1).add_(padded[self.layout.leaves[k].index])
-            factor = linalg.factor(residual, "the leaf matrix D + alpha I")
-            y = linalg.whiten(factor, basis)
-            return factor, y, y.mT @ y
+    def _inbox(self, level: int, inboxes: list[Inbox | None]) -> Inbox:
+        """The inbox of a level, empty at first."""
+        box = inboxes[level]
+        if box is None:
+            first, stop = self.layout.levels[level]
+            like = self.filtered.b
+            information = like.new_zeros(stop - first, self.rank, self.rank)
+            box = inboxes[level] = Inbox(information, like.new_zeros(stop - first, self.rank, like.shape[1]))
+        return box
 
-        every = range(len(self.layout.leaves))
-        results = parallel_map(factor_leaves, every, self.device, "Leaves: factor", verbose)
-        for batch, (factor, y, sent) in zip(self.layout.leaves, results, strict=True):
-            self.inner_factor.index_add_(0, self.layout.parents(batch), sent)
-            self.log_determinant += 2 * linalg.half_log_determinant(factor)
+    def _factor_leaves(
+        self, source: Source, noise: Tensor, inboxes: list[Inbox | None], verbose: bool
+    ) -> None:  # fmt: skip
+        layout, filtered = self.layout, self.filtered
+        source.prepare_leaves()
+        boxes = {level: self._inbox(level, inboxes) for level in layout.leaf_levels}
+
+        def work(k: int) -> tuple[Tensor, Tensor, Tensor, Inbox | None]:
+            batch, where, box = layout.leaves[k], layout.within_level(k), boxes[layout.leaf_levels[k]]
+            variance = noise[batch.index]
+            if not batch.full:
+                variance = variance.where(batch.mask, 1)
+            private = None if layout.leaves_closed[k] else box.like(len(where))
+            to = where if private is None else torch.arange(len(where), device=where.device)
+            factor, y, a, half = leaf_up(
+                source.leaf(k), variance, filtered.b[batch.index], private or box, to
+            )
+            filtered.whitened[batch.index] = a
+            return factor, y, half, private
+
+        every = range(len(layout.leaves))
+        for k, result in enumerate(parallel_map(work, every, self.device, "Leaves: factor", verbose)):
+            factor, y, half, private = result
             self.leaf_factor.append(factor)
             self.leaf_whitened.append(y)
-        for first, stop in track(self.layout.levels[::-1], "Inner nodes: factor", verbose):
-            parts = self._chunks(first, stop)
-            done = parallel_map(self._factor_nodes, parts, self.device)
-            for part, (sent, half_log_determinant) in zip(parts, done, strict=True):
-                self.log_determinant += 2 * half_log_determinant
-                if first > 0:
-                    self.inner_factor.index_add_(0, self.layout.slot_parent[part], sent)
+            self.log_determinant += 2 * half
+            if private is not None:
+                where = layout.within_level(k)
+                boxes[layout.leaf_levels[k]].add(where, -private.information, -private.mean)
 
-    def _factor_nodes(self, part: slice) -> tuple[Tensor, Tensor]:
-        """Factor inner nodes of one level, all of whose children are done.
+    def _factor_level(self, source: Source, level: int, inboxes: list[Inbox | None]) -> None:
+        """Factor the inner nodes of a level, all of whose children are done."""
+        first = self.layout.levels[level][0]
+        is_root = self.layout.above < 0 and level == 0
+        for needed in (level,) if is_root else (level, level - 1):
+            source.prepare(needed)
+        inbox = self._inbox(level, inboxes)
+        inboxes[level] = None
+        parents = self._inbox(level - 1, inboxes) if level > 0 else inbox.like(1)
+        filtered = self.filtered
 
-        Returns what they send to their parents, and their part of half the log-determinant.
+        def work(part: slice) -> tuple[Nodes, Tensor]:
+            here = slice(part.start - first, part.stop - first)
+            own = Inbox(inbox.information[here], inbox.mean[here])
+            given = source.node(level, part)
+            packed, diagonal, h, nu, q, half = node_up(own, given, parents)
+            filtered.mean[level][here] = nu
+            filtered.expected[level][here] = q
+            return Nodes(here, given.which, packed, diagonal, h), half
+
+        for nodes, half in parallel_map(work, self._chunks(level), self.device):
+            self.nodes[level].append(nodes)
+            self.log_determinant += 2 * half
+        if level == 0:
+            self.message = parents
+        source.release(level)
+
+    def _chunks(self, level: int) -> list[slice]:
+        """The inner nodes of a level in slices small enough for their temporaries.
+
+        Children of one node are in one slice, since slices may be worked on at the same time.
         """
-        information, w = self.inner_factor[part], self.inner_whitened[part]
-        information.diagonal(dim1=-2, dim2=-1).add_(1)
-        factor = linalg.factor(information, "the information matrix I + Ξ of an inner node")
-        h = linalg.whiten(factor, w)
-        innovation = torch.baddbmm(w.mT @ w, h.mT, h, beta=-1)
-        innovation.diagonal(dim1=-2, dim2=-1).add_(1)
-        root = linalg.factor(innovation, "the matrix I − X of an inner node")
-        sent = linalg.inverse(root)
-        information.copy_(factor)
-        w.copy_(h)
-        self.inner_message[part] = sent
-        sent.diagonal(dim1=-2, dim2=-1).sub_(1)
-        return sent, linalg.half_log_determinant(factor) + linalg.half_log_determinant(root)
-
-    def _chunks(self, first: int, stop: int) -> list[slice]:
-        """Inner nodes in slices small enough for their temporaries."""
-        rank = self.inner_factor.shape[-1]
-        step = per_chunk(self.inner_factor.itemsize * 6 * rank * rank, self.budget, self.device)
-        return chunks(first, stop, step)
+        first, stop = self.layout.levels[level]
+        each = self.dtype.itemsize * 6 * self.rank * self.rank
+        step = at_once(stop - first, each, 9 * self.rank**3, self.budget, self.device)
+        if self.device.type != "cpu":
+            return chunks(first, stop, step)
+        parent = self.layout.parent[first:stop].tolist()
+        found, start = [], 0
+        while start < len(parent):
+            end = min(start + step, len(parent))
+            while level > 0 and end < len(parent) and parent[end] == parent[end - 1]:
+                end += 1
+            found.append(slice(first + start, first + end))
+            start = end
+        return found
 
     @property
     def nbytes(self) -> int:
         """Memory held, in bytes."""
-        inner = [self.inner_factor, self.inner_whitened, self.inner_message]
-        parts = [*self.leaf_factor, *self.leaf_whitened, *inner]
-        return sum(part.nbytes for part in parts)
+        leaves = sum(part.nbytes for part in [*self.leaf_factor, *self.leaf_whitened])
+        return leaves + sum(nodes.nbytes for level in self.nodes for nodes in level)
 
     def solve(self, b: Tensor) -> Tensor:
         """(K_h + noise)⁻¹ b for a vector or for a matrix of several."""
-        w, _ = self.solve_padded(self.layout.pad(b, self.inner_factor))
+        like = torch.empty(0, dtype=self.dtype, device=self.device)
+        w, _ = self.solve_padded(self.layout.pad(b, like))
         return self.layout.unpad(w).reshape(np.shape(b))
 
     def solve_padded(self, b: Tensor) -> tuple[Tensor, Tensor]:
-        """The solution w of (K_h + noise) w = b and what the inner nodes hear of it, all in the tree's order.
+        """The solution w of (K_h + noise) w = b and what the leaves hear of it, all in the tree's order.
 
         Parameters
         ----------
@@ -134,50 +266,11 @@ class Factor:
         w : Tensor of shape (n + 1, columns)
             With a zero row at the end.
         ambient : Tensor of shape (leaves, r, columns)
-            d_j = ẑ_p − V_jᵀ w_j for each leaf: what it hears of w in all other leaves.
+            d_j = ẑ_p − V_jᵀ w_j for each leaf.
         """
-        layout, leaves = self.layout, range(len(self.layout.leaves))
-        whitened = torch.empty_like(b)  # a = L⁻¹ b
-        state = b.new_zeros(layout.n_slots, self.inner_factor.shape[-1], b.shape[1])  # τ, then ν, then ẑ
-        expected = torch.empty_like(state)  # q = Hᵀ ν
-
-        def up(k: int) -> Tensor:
-            index = layout.leaves[k].index
-            whitened[index] = a = linalg.whiten(self.leaf_factor[k], b[index])
-            return self.leaf_whitened[k].mT @ a
-
-        for batch, sent in zip(layout.leaves, parallel_map(up, leaves, self.device), strict=True):
-            state.index_add_(0, layout.parents(batch), sent)
-
-        def inner_up(part: slice) -> Tensor:
-            state[part] = nu = linalg.whiten(self.inner_factor[part], state[part])
-            expected[part] = q = self.inner_whitened[part].mT @ nu
-            return self.inner_message[part] @ q
-
-        for first, stop in reversed(layout.levels):
-            parts = self._chunks(first, stop)
-            for part, sent in zip(parts, parallel_map(inner_up, parts, self.device), strict=True):
-                if first > 0:
-                    state.index_add_(0, layout.slot_parent[part], sent)
-
-        def inner_down(part: slice) -> None:
-            surprise = self.inner_message[part] @ (state[layout.slot_parent[part]] - expected[part])
-            updated = torch.baddbmm(state[part], self.inner_whitened[part], surprise)
-            state[part] = linalg.unwhiten(self.inner_factor[part], updated)
-
-        for first, stop in layout.levels:
-            for_each(inner_down, self._chunks(first, stop), self.device)
-        w = torch.empty_like(b)
-        ambient = b.new_empty(layout.tree.n_leaves, *state.shape[1:])
-
-        def down(k: int) -> None:
-            batch, y = layout.leaves[k], self.leaf_whitened[k]
-            z = state[layout.parents(batch)]
-            rest = whitened[batch.index] - y @ z
-            w[batch.index] = linalg.unwhiten(self.leaf_factor[k], rest)
-            ambient[batch.groups] = z - y.mT @ rest  # V_jᵀ w_j = Y_jᵀ (a_j − Y_j ẑ_p)
-
-        for_each(down, leaves, self.device)
+        w = torch.zeros_like(b)
+        ambient = b.new_empty(self.layout.tree.n_leaves, self.rank, b.shape[1])
+        smooth_down(self, filter_up(self, b), w, ambient)
         w[-1] = 0
         return w, ambient
 
@@ -186,36 +279,40 @@ class Factor:
 
         P_i = A⁻ᵀ (I + H (M P_p M − M) Hᵀ) A⁻¹.
         """
-        covariance = torch.empty_like(self.inner_factor)
-        identity = torch.eye(covariance.shape[-1], dtype=covariance.dtype, device=self.device)
+        identity = torch.eye(self.rank, dtype=self.dtype, device=self.device)
+        levels: list[Tensor] = []
+        for level, (first, stop) in enumerate(self.layout.levels):
+            out = identity.new_empty(stop - first, self.rank, self.rank)
 
-        def visit(part: slice) -> None:
-            factor, h, m = self.inner_factor[part], self.inner_whitened[part], self.inner_message[part]
-            above = m if part.start == 0 else covariance[self.layout.slot_parent[part]]  # the root has H = 0
-            inner = identity + h @ (m @ above @ m - m) @ h.mT
-            half = linalg.unwhiten(factor, inner)
-            whole = linalg.unwhiten(factor, half.mT)
-            covariance[part] = (whole + whole.mT) / 2
+            def visit(part: Nodes, level: int = level, out: Tensor = out) -> None:
+                factor, h, m = part.unpack()
+                above = m if level == 0 else levels[level - 1][part.parent]  # the root has H = 0
+                inner = identity + h @ (m @ above @ m - m) @ h.mT
+                half = linalg.unwhiten_(factor, inner)
+                whole = linalg.unwhiten_(factor, half.mT)
+                out[part.here] = (whole + whole.mT) / 2
 
-        for first, stop in self.layout.levels:
-            for_each(visit, self._chunks(first, stop), self.device)
-        return covariance
+            for_each(visit, self.nodes[level], self.device)
+            levels.append(out)
+        return torch.cat(levels)
 
     def inverse(self) -> HierarchicalMatrix:
         """(K_h + noise)⁻¹ as a hierarchical matrix: D⁻¹, D⁻¹V, J and −P in place of D, V, W and I."""
-        residual, basis = [], []
-        for _, factor, y in self._leaves():
-            residual.append(linalg.inverse(factor))
-            basis.append(linalg.unwhiten(factor, y))
-        gain = linalg.unwhiten(self.inner_factor, self.inner_whitened @ self.inner_message)
-        return HierarchicalMatrix(self.layout, residual, basis, gain, -self.posterior())
+        residual = [linalg.inverse(factor) for factor in self.leaf_factor]
+        basis = [linalg.unwhiten_(factor, y.clone()) for _, factor, y in self._leaves()]
+        gain = []
+        for level in self.nodes:
+            for part in level:
+                factor, h, m = part.unpack()
+                gain.append(linalg.unwhiten_(factor, h @ m))
+        return HierarchicalMatrix(self.layout, residual, basis, torch.cat(gain), -self.posterior())
 
     def inverse_diagonal(self) -> Tensor:
         """The diagonal of (K_h + noise)⁻¹, in the original order."""
         covariance = self.posterior()
         out = covariance.new_empty(self.layout.tree.n_points + 1, 1)
         for batch, factor, y in self._leaves():
-            u = linalg.unwhiten(factor, y)
+            u = linalg.unwhiten_(factor, y.clone())
             own = linalg.inverse(factor).diagonal(dim1=-2, dim2=-1)
             out[batch.index] = (own - ((u @ covariance[self.layout.parents(batch)]) * u).sum(-1))[..., None]
         return self.layout.unpad(out)[:, 0]

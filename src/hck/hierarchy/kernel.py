@@ -6,22 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck import linalg
-from hck.blocks import Batch, Blocks
-from hck.hierarchy.build import build_matrix
+from hck.hierarchy.blueprint import Blueprint, build_matrix
 from hck.hierarchy.extend import Extension, cross_matrix
-from hck.hierarchy.factor import Factor
+from hck.hierarchy.factor import Factor, Stored
 from hck.hierarchy.matrix import HierarchicalMatrix, sweep
-from hck.kernels import Kernel, make_kernel
-from hck.memory import resolve_budget
-from hck.objects import looks_like_objects
-from hck.parallel import for_each
-from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
-from hck.points import Points, as_points, cross
-
-# λ' on the landmark matrices when none is given, relative to k(x, x): it bounds their condition, and with
-# it the rounding.
-DEFAULT_JITTER = {torch.float64: 1e-8, torch.float32: 1e-4}
+from hck.hierarchy.ridge import extension, landmark_weights
+from hck.kernels import Kernel
+from hck.partition import Landmarks, Tree
+from hck.points import Points
 
 
 @dataclass
@@ -32,19 +24,12 @@ class HierarchicalKernel:
 
     Attributes
     ----------
-    kernel : Kernel
-        The base kernel.
-    points : Points
-        The training points in the tree's order.
-    tree : Tree
-    landmarks : Landmarks
-    jitter : float
+    blueprint : Blueprint
+        The base kernel, the points in the tree's order, the tree and the landmarks.
     landmark_factor : Tensor of shape (slots, r, r)
-        C, the Cholesky factor of K(Z, Z) + jitter·I for the landmarks Z of each inner node.
+        Factors of K(Z, Z) + jitter·I for the landmarks Z of each inner node.
     matrix : HierarchicalMatrix
         K_h.
-    budget : int
-        Bytes that temporaries should stay within.
 
     Examples
     --------
@@ -59,14 +44,9 @@ class HierarchicalKernel:
     tensor(True)
     """
 
-    kernel: Kernel
-    points: Points
-    tree: Tree
-    landmarks: Landmarks
-    jitter: float
+    blueprint: Blueprint
     landmark_factor: Tensor
     matrix: HierarchicalMatrix
-    budget: int
 
     @classmethod
     def build(
@@ -105,25 +85,11 @@ class HierarchicalKernel:
         verbose : bool, default=False
             Show progress.
         """
-        kernel = make_kernel(kernel)
-        objects = kernel.takes_objects and not isinstance(x, Points) and looks_like_objects(x)
-        points = as_points(x, objects=objects)
-        if len(points) == 0:
-            raise ValueError("there are no points")
-        for name, value in (("rank", rank), ("leaf_size", leaf_size)):
-            if value is not None and (value < 1 or value != int(value)):
-                raise ValueError(f"{name} must be a whole number, at least 1, got {value}")
-        if jitter is not None and not jitter >= 0:
-            raise ValueError(f"jitter must not be negative, got {jitter}")
-        generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
-        tree = make_tree(partition, points, kernel, rank, leaf_size, generator)
-        points = points.take(tree.order)
-        chosen = choose_landmarks(landmarks, points, tree, rank, kernel, generator)
-        budget = resolve_budget(memory_budget, points.device)
-        if jitter is None:
-            jitter = DEFAULT_JITTER[points.dtype] * _mean_variance(kernel, points)
-        matrix, factor = build_matrix(kernel, points, tree, chosen, jitter, budget, verbose)
-        return cls(kernel, points, tree, chosen, jitter, factor, matrix, budget)
+        blueprint = Blueprint.of(
+            kernel, x, rank, leaf_size, partition, landmarks, jitter, memory_budget, generator, verbose
+        )
+        matrix, factor = build_matrix(blueprint)
+        return cls(blueprint, factor, matrix)
 
     def __matmul__(self, b: Tensor) -> Tensor:
         """K_h b (Algorithm 1)."""
@@ -137,6 +103,32 @@ class HierarchicalKernel:
         """The diagonal of K_h, which is that of the base kernel."""
         return self.matrix.diagonal()
 
+    @property
+    def kernel(self) -> Kernel:
+        return self.blueprint.kernel
+
+    @property
+    def points(self) -> Points:
+        """The training points in the tree's order."""
+        return self.blueprint.points
+
+    @property
+    def tree(self) -> Tree:
+        return self.blueprint.layout.tree
+
+    @property
+    def landmarks(self) -> Landmarks:
+        return self.blueprint.landmarks
+
+    @property
+    def jitter(self) -> float:
+        return self.blueprint.jitter
+
+    @property
+    def budget(self) -> int:
+        """Bytes that temporaries should stay within."""
+        return self.blueprint.budget
+
     def factor(self, noise: float | Tensor, overwrite: bool = False, verbose: bool = False) -> Factor:
         """Factor K_h + noise (Algorithm 2).
 
@@ -149,14 +141,8 @@ class HierarchicalKernel:
         verbose : bool, default=False
             Show progress.
         """
-        noise = torch.as_tensor(noise, dtype=self.matrix.dtype, device=self.tree.device)
-        if noise.ndim and noise.shape != (self.tree.n_points,):
-            raise ValueError(
-                f"noise must be a number or have shape ({self.tree.n_points},), got {tuple(noise.shape)}"
-            )
-        if not (noise >= 0).all():
-            raise ValueError("noise must be numbers, none negative")
-        return Factor(self.matrix, noise.expand(self.tree.n_points), self.budget, overwrite, verbose)
+        source = Stored(self.matrix, overwrite)
+        return Factor(source, self.blueprint.pad_noise(noise), self.budget, verbose=verbose)
 
     def extend(self, w: Tensor) -> Extension:
         """x ↦ wᵀ k_h(X, x) for new points x (Algorithm 3)."""
@@ -180,16 +166,8 @@ class HierarchicalKernel:
 
     def _extension(self, w: Tensor, ambient: Tensor) -> Extension:
         """From weights and what the leaves hear of them, in the tree's order."""
-        landmark_weights = torch.empty_like(ambient)
-
-        def unwhiten(batch: Batch) -> None:
-            factor = self.landmark_factor[self.matrix.layout.parents(batch)]
-            landmark_weights[batch.groups] = linalg.unwhiten(factor, ambient[batch.groups])
-
-        for_each(unwhiten, self.matrix.layout.leaves, self.tree.device)
-        return Extension(
-            self.kernel, self.tree, self.points, self.landmarks, w[:-1], landmark_weights, self.budget
-        )
+        landmark_weights(self.blueprint, ambient, self.landmark_factor)
+        return extension(self.blueprint, w, ambient)
 
     def cross(self, x: Any) -> Tensor:
         """k_h(X, x) for new points: shape (n, number of new points). For few of them."""
@@ -199,10 +177,3 @@ class HierarchicalKernel:
     def nbytes(self) -> int:
         """Memory held, in bytes, the training points not counted."""
         return self.matrix.nbytes + self.landmark_factor.nbytes
-
-
-def _mean_variance(kernel: Kernel, points: Points, most: int = 256) -> float:
-    """The mean of k(x, x) over a few points."""
-    index = torch.arange(0, len(points), max(1, len(points) // most), device=points.device)[:, None]
-    single = Blocks(index, full=True)
-    return float(cross(kernel, points, single, points, single).detach().mean())

@@ -119,15 +119,15 @@ def sweep(layout: Layout, transfer: Tensor, core: Tensor | None, message: Tensor
         e for every inner node.
     """
     total = message.new_zeros(layout.n_slots, *message.shape[1:])
-    total.index_add_(0, layout.tree.leaf_parent, message)
+    total.index_add_(0, layout.leaf_parent, message)
     own = torch.zeros_like(total)
     for first, stop in reversed(layout.levels[1:]):
         own[first:stop] = transfer[first:stop].mT @ total[first:stop]
-        total.index_add_(0, layout.slot_parent[first:stop], own[first:stop])
+        total.index_add_(0, layout.parent[first:stop], own[first:stop])
     if core is not None:
         total = core @ total
     for first, stop in layout.levels[1:]:
-        parent = layout.slot_parent[first:stop]
+        parent = layout.parent[first:stop]
         sent = own[first:stop] if core is None else core[parent] @ own[first:stop]
         total[first:stop] += transfer[first:stop] @ (total[parent] - sent)
     return total

@@ -1,12 +1,14 @@
 """Kernels made of kernels."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from hck.kernels._base import Kernel
+from hck.kernels._fused import Profile
 
 
 class _Pair(Kernel):
@@ -62,6 +64,13 @@ class Scaled(Kernel):
 
     def diagonal(self, a: Any) -> Tensor:
         return self.kernel.diagonal(a) * self.scale
+
+    def profile(self) -> Profile | None:
+        inner = self.kernel.profile()
+        wanted = isinstance(self.scale, Tensor) and self.scale.requires_grad and torch.is_grad_enabled()
+        return (
+            None if inner is None or wanted else replace(inner, amplitude=inner.amplitude * float(self.scale))
+        )
 
     @property
     def takes_objects(self) -> bool:

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from hck.kernels._fused import Profile
 from hck.objects import looks_like_objects, object_array
 
 
@@ -39,6 +40,10 @@ class Kernel(ABC):
     def takes_objects(self) -> bool:
         """Whether points need not be vectors."""
         return False
+
+    def profile(self) -> Profile | None:
+        """The kernel as a known function of the scaled difference, if it is one without gradients."""
+        return None
 
     def to(self, device: torch.device, dtype: torch.dtype) -> "Kernel":
         """The same kernel with its parameters on `device`."""

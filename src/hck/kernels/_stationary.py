@@ -10,6 +10,7 @@ from torch import Tensor
 
 from hck.kernels._base import Kernel
 from hck.kernels._distance import euclidean, manhattan, scale_features, squared_euclidean
+from hck.kernels._fused import Profile, check_lengthscales
 
 Lengthscale = float | Tensor
 
@@ -33,6 +34,17 @@ class Stationary(Kernel):
     def _amplitude(self) -> Lengthscale:
         """k(x, x)."""
         return 1.0
+
+    @property
+    def _name(self) -> str:
+        """One of `hck.kernels._fused.NAMES`, or nothing."""
+        return _NAMES.get(type(self), "")
+
+    def profile(self) -> Profile | None:
+        wanted = isinstance(self.lengthscale, Tensor) and self.lengthscale.requires_grad
+        if not self._name or (wanted and torch.is_grad_enabled()):
+            return None
+        return Profile(self._name, self.lengthscale, float(self._amplitude()))
 
     def evaluate(self, a: Any, b: Any) -> Tensor:
         scale = self._lengthscale_for(a)
@@ -58,11 +70,7 @@ class Stationary(Kernel):
         scale = self.lengthscale
         if not isinstance(scale, Tensor):
             return scale
-        if scale.ndim and scale.shape[0] != a.shape[-1]:
-            raise ValueError(
-                f"{type(self).__name__} has {scale.shape[0]} lengthscales but the points have "
-                f"{a.shape[-1]} features: give one lengthscale, or one per feature"
-            )
+        check_lengthscales(scale, a.shape[-1])
         return scale.to(a) if isinstance(a, Tensor) else scale
 
     def __repr__(self) -> str:
@@ -131,11 +139,22 @@ class Matern(Stationary):
             return decay.addcmul(s, decay)
         return decay * (1 + s + s.square() / 3)
 
+    @property
+    def _name(self) -> str:
+        return f"matern{round(2 * self.nu)}2" if type(self) is Matern else ""
+
     def _with_lengthscale(self, lengthscale: Lengthscale) -> "Matern":
         return Matern(lengthscale, self.nu)
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, nu={self.nu})"
+
+
+_NAMES: dict[type, str] = {
+    Gaussian: "gaussian",
+    Laplace: "laplace",
+    InverseMultiquadric: "inverse_multiquadric",
+}
 
 
 def _check_lengthscale(value: Any) -> Lengthscale:

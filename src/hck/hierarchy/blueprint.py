@@ -1,0 +1,234 @@
+"""Kernel values, landmark factors, transfers, leaf bases and leaf residuals."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hck import linalg
+from hck.blocks import Blocks
+from hck.hierarchy.layout import Layout
+from hck.hierarchy.matrix import HierarchicalMatrix
+from hck.hierarchy.steps import LeafInput, NodeInput
+from hck.kernels import Kernel, make_kernel
+from hck.memory import at_once, resolve_budget
+from hck.objects import looks_like_objects
+from hck.parallel import chunks, for_each, parallel_map
+from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
+from hck.points import Points, Values, as_points, cross
+
+# λ' on the landmark matrices when none is given, relative to k(x, x): it bounds their condition, and with
+# it the rounding.
+DEFAULT_JITTER = {torch.float64: 1e-8, torch.float32: 1e-4}
+
+
+@dataclass
+class Blueprint:
+    """What the blocks of K_h are computed from, when they are asked for.
+
+    ::
+
+        C_p C_pᵀ = K(Z_p, Z_p) + jitter I
+        W_i = C_i⁻¹ K(Z_i, Z_p) C_p⁻ᵀ              inner node i with parent p
+        V_j = K(X_j, Z_p) C_p⁻ᵀ                    leaf j with parent p
+        D_j = K(X_j, X_j) − V_j V_jᵀ
+
+    Attributes
+    ----------
+    kernel : Kernel
+    points : Points
+        In the tree's order.
+    landmarks : Landmarks
+    jitter : float
+    layout : Layout
+        Of a tree or of a part of one.
+    budget : int
+        Bytes that temporaries should stay within.
+    verbose : bool
+    """
+
+    kernel: Kernel
+    points: Points
+    landmarks: Landmarks
+    jitter: float
+    layout: Layout
+    budget: int
+    verbose: bool = False
+    _factors: dict[int, Tensor] = field(default_factory=dict)
+
+    @property
+    def rank(self) -> int:
+        return self.landmarks.rank
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Any,
+        x: Any,
+        rank: int,
+        leaf_size: int | None = None,
+        partition: Any = "random_projection",
+        landmarks: Any = "uniform",
+        jitter: float | None = None,
+        memory_budget: int | float | str | None = None,
+        generator: torch.Generator | None = None,
+        verbose: bool = False,
+    ) -> "Blueprint":
+        """Partition the points and choose landmarks; for the parameters see `HierarchicalKernel.build`."""
+        kernel = make_kernel(kernel)
+        objects = kernel.takes_objects and not isinstance(x, Points) and looks_like_objects(x)
+        points = as_points(x, objects=objects)
+        if len(points) == 0:
+            raise ValueError("there are no points")
+        for name, value in (("rank", rank), ("leaf_size", leaf_size)):
+            if value is not None and (value < 1 or value != int(value)):
+                raise ValueError(f"{name} must be a whole number, at least 1, got {value}")
+        if jitter is not None and not jitter >= 0:
+            raise ValueError(f"jitter must not be negative, got {jitter}")
+        generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
+        tree = make_tree(partition, points, kernel, rank, leaf_size, generator)
+        points = points.take(tree.order)
+        chosen = choose_landmarks(landmarks, points, tree, rank, kernel, generator)
+        budget = resolve_budget(memory_budget, points.device)
+        if jitter is None:
+            jitter = DEFAULT_JITTER[points.dtype] * _mean_variance(kernel, points)
+        layout = Layout.of(tree, leaves_at_once(tree, points, chosen.rank, budget))
+        return cls(kernel, points, chosen, jitter, layout, budget, verbose)
+
+    def part(self, layout: Layout) -> "Blueprint":
+        """The same for a part of the tree."""
+        return Blueprint(
+            self.kernel, self.points, self.landmarks, self.jitter, layout, self.budget, self.verbose
+        )
+
+    def pad_noise(self, noise: float | Tensor) -> Tensor:
+        """Variances for each point in the tree's order, and a 0: shape (n + 1,).
+
+        Parameters
+        ----------
+        noise : float or Tensor of shape (n,)
+            In the original order.
+        """
+        tree = self.layout.tree
+        noise = torch.as_tensor(noise, dtype=self.points.dtype, device=tree.device)
+        if noise.ndim and noise.shape != (tree.n_points,):
+            raise ValueError(
+                f"noise must be a number or have shape ({tree.n_points},), got {tuple(noise.shape)}"
+            )
+        if not (noise >= 0).all():
+            raise ValueError("noise must be numbers, none negative")
+        return self.layout.pad(noise.expand(tree.n_points), noise)[:, 0]
+
+    def landmark_factor(self, slots: Tensor) -> Tensor:
+        """C of inner nodes, given by their slots in the tree."""
+        z, block = self.landmarks.points, self.landmarks.blocks[slots]
+        values = cross(self.kernel, z, block, z, block, upper=True)
+        # a padded landmark has a zero row and 1 on the diagonal
+        values.diagonal(dim1=-2, dim2=-1).add_(torch.where(block.mask, values.new_tensor(self.jitter), 1.0))
+        return linalg.factor_(values, "the landmark matrix K(Z, Z) + jitter I")
+
+    def prepare(self, level: int) -> None:
+        """Compute C of a level, and keep it until `release`. Level -1 is the root's parent."""
+        if level in self._factors:
+            return
+        rank, z = self.rank, self.landmarks.points
+        if level < 0:
+            self._factors[level] = self.landmark_factor(self._above())
+            return
+        first, stop = self.layout.levels[level]
+        out = self._factors[level] = torch.empty(stop - first, rank, rank, dtype=z.dtype, device=z.device)
+
+        def work(here: slice) -> None:
+            out[here.start - first : here.stop - first] = self.landmark_factor(self.layout.slot[here])
+
+        for_each(work, self.chunks(first, stop), z.device, "Landmarks: factors", self.verbose)
+
+    def release(self, level: int) -> None:
+        """Forget C of a level."""
+        self._factors.pop(level, None)
+
+    def prepare_leaves(self) -> None:
+        """Prepare the levels of the leaves' parents."""
+        for level in sorted(set(self.layout.leaf_levels)):
+            self.prepare(level)
+
+    def leaf(self, k: int) -> LeafInput:
+        """What D and V of a batch of leaves are made of; their parents' levels are prepared."""
+        layout, batch, level = self.layout, self.layout.leaves[k], self.layout.leaf_levels[k]
+        block = self.landmarks.blocks[layout.slot[layout.parents(batch)]]
+        own = Values(self.kernel, self.points, batch, self.points, batch, upper=True)
+        far = Values(self.kernel, self.landmarks.points, block, self.points, batch)
+        return LeafInput(own, far, self._factors[level], layout.within_level(k))
+
+    def node(self, level: int, part: slice) -> NodeInput:
+        """What W of some inner nodes of a level is made of; this level is prepared, and the one above."""
+        layout, z, blocks = self.layout, self.landmarks.points, self.landmarks.blocks
+        first = layout.levels[level][0]
+        which = layout.parent_within_level(level, part)
+        if level == 0 and layout.above < 0:
+            zero = torch.zeros(1, self.rank, self.rank, dtype=z.dtype, device=z.device)
+            return NodeInput(zero, None, None, which)
+        parent = self._above() if level == 0 else layout.slot[layout.parent[part]]
+        far = Values(self.kernel, z, blocks[parent], z, blocks[layout.slot[part]])
+        own = self._factors[level][part.start - first : part.stop - first]
+        return NodeInput(far, own, self._factors[level - 1], which)
+
+    def chunks(self, first: int, stop: int) -> list[slice]:
+        """Inner nodes in slices small enough for their temporaries."""
+        rank = self.rank
+        each = self.points.dtype.itemsize * (4 * rank * rank + 6 * rank * self.points.values_per_point)
+        return chunks(first, stop, at_once(stop - first, each, rank**3, self.budget, self.points.device))
+
+    def _above(self) -> Tensor:
+        return torch.tensor([self.layout.above], device=self.points.device)
+
+
+def leaves_at_once(tree: Tree, points: Points, rank: int, budget: int) -> Callable[[int], int]:
+    """How many leaves to work on together, given their size."""
+    itemsize, d = points.dtype.itemsize, points.values_per_point
+
+    def count(width: int) -> int:
+        each = itemsize * (2 * width * (width + rank) + 4 * (width + rank) * d)
+        flops = width * (width + rank) ** 2
+        number = at_once(tree.n_leaves, each, flops, budget, points.device)
+        return max(2, number + number % 2)  # siblings together
+
+    return count
+
+
+def build_matrix(blueprint: Blueprint) -> tuple[HierarchicalMatrix, Tensor]:
+    """K_h with all blocks stored, and the landmark factors C of all inner nodes."""
+    layout, device = blueprint.layout, blueprint.points.device
+    for level in range(len(layout.levels)):
+        blueprint.prepare(level)
+    transfer: list[Tensor] = []
+    for level, (first, stop) in enumerate(layout.levels):
+
+        def node(part: slice, level: int = level) -> Tensor:
+            return blueprint.node(level, part).transfer()
+
+        parts = blueprint.chunks(first, stop)
+        transfer += parallel_map(node, parts, device, "Landmarks: transfers", blueprint.verbose)
+
+    def leaf(k: int) -> tuple[Tensor, Tensor]:
+        residual, basis = blueprint.leaf(k).blocks()
+        if not layout.leaves[k].full:
+            residual.diagonal(dim1=-2, dim2=-1).add_((~layout.leaves[k].mask).to(residual.dtype))
+        return linalg.mirror(residual), basis
+
+    every = range(len(layout.leaves))
+    leaves = list(parallel_map(leaf, every, device, "Leaves: kernel", blueprint.verbose))
+    residual, basis = [own for own, _ in leaves], [v for _, v in leaves]
+    factors = torch.cat([blueprint._factors[level] for level in range(len(layout.levels))])
+    for level in range(len(layout.levels)):
+        blueprint.release(level)
+    return HierarchicalMatrix(layout, residual, basis, torch.cat(transfer)), factors
+
+
+def _mean_variance(kernel: Kernel, points: Points, most: int = 256) -> float:
+    """The mean of k(x, x) over a few points."""
+    index = torch.arange(0, len(points), max(1, len(points) // most), device=points.device)[:, None]
+    single = Blocks(index, full=True)
+    return float(cross(kernel, points, single, points, single).detach().mean())

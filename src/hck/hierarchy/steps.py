@@ -1,0 +1,274 @@
+"""What is done at leaves and at inner nodes in the up- and the down-sweep.
+
+Each step works on a stack of leaves or of nodes. On the CPU it is one compiled function; on a GPU, and where
+gradients are asked for, it is put together from `hck.linalg`.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck import linalg
+from hck.kernels._fused import arguments, compiled_kernels
+from hck.points import Values
+
+_LEAF = "the leaf matrix D + alpha I"
+_NODE = "the information matrix I + Ξ of an inner node"
+_ROOT = "the matrix I − X of an inner node"
+
+
+@dataclass
+class LeafInput:
+    """D and V of leaves, or what they are computed from.
+
+    Attributes
+    ----------
+    own : Values or Tensor of shape (leaves, n, n)
+        K(X, X), or D.
+    far : Values of shape (leaves, r, n), or Tensor of shape (leaves, n, r)
+        K(Z, X), or V.
+    landmark : Tensor of shape (nodes, r, r) or None
+        C; None if D and V are given.
+    which : Tensor of shape (leaves,)
+        The leaves' parents, counted within their level; C is in the same order.
+    """
+
+    own: Values | Tensor
+    far: Values | Tensor
+    landmark: Tensor | None
+    which: Tensor
+
+    def blocks(self) -> tuple[Tensor, Tensor]:
+        """D (its upper triangle) and V; what is given may be overwritten."""
+        if self.landmark is None:
+            return _tensor(self.own), _tensor(self.far)
+        v = linalg.whiten_(self.landmark, _tensor(self.far), self.which)  # Vᵀ
+        return linalg.subtract_gram_(v, _tensor(self.own)), v.mT
+
+
+@dataclass
+class NodeInput:
+    """W of inner nodes, or what it is computed from.
+
+    Attributes
+    ----------
+    far : Values or Tensor of shape (nodes, r, r)
+        K(Z_p, Z_i), or W.
+    own : Tensor of shape (nodes, r, r) or None
+        C of the nodes; None if W is given.
+    above : Tensor of shape (parents, r, r) or None
+        C of their parents.
+    which : Tensor of shape (nodes,)
+        The nodes' parents, counted within their level.
+    """
+
+    far: Values | Tensor
+    own: Tensor | None
+    above: Tensor | None
+    which: Tensor
+
+    def transfer(self) -> Tensor:
+        """W; what is given may be overwritten."""
+        if self.own is None or self.above is None:
+            return _tensor(self.far)
+        half = linalg.whiten_(self.above, _tensor(self.far), self.which)  # C_p⁻¹ K(Z_p, Z_i)
+        return linalg.whiten_(self.own, half.mT)
+
+
+@dataclass
+class Inbox:
+    """What the nodes of a level hear from their children, with the sign changed.
+
+    Attributes
+    ----------
+    information : Tensor of shape (nodes, r, r)
+        −ΣΘ; only the upper triangle counts.
+    mean : Tensor of shape (nodes, r, k)
+        −Σt, for k right-hand sides, perhaps none.
+    """
+
+    information: Tensor
+    mean: Tensor
+
+    def add(self, where: Tensor, theta: Tensor, t: Tensor) -> None:
+        """Receive Θ (children, r, r) and t (children, r, k)."""
+        self.information.index_add_(0, where, theta, alpha=-1)
+        self.mean.index_add_(0, where, t, alpha=-1)
+
+    def like(self, nodes: int) -> "Inbox":
+        """An empty one for that many nodes."""
+        return Inbox(*(box.new_zeros(nodes, *box.shape[1:]) for box in (self.information, self.mean)))
+
+
+def leaf_up(
+    given: LeafInput, noise: Tensor, b: Tensor, parents: Inbox, where: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """L, Y, a = L⁻¹ b and half the log-determinant, of leaves; Θ and t = Yᵀ a go to the parents.
+
+    L Lᵀ = D + noise, Y = L⁻¹ V, Θ = Yᵀ Y.
+
+    Parameters
+    ----------
+    noise : Tensor of shape (leaves, n)
+        1 where a point is padding.
+    b : Tensor of shape (leaves, n, k)
+        It may be overwritten.
+    where : Tensor of shape (leaves,)
+        Which of `parents` each leaf sends to.
+    """
+    if linalg.can_compile(*_tensors(given.own, given.far), b):
+        return _leaf_up_compiled(given, noise, b, parents, where)
+    residual, basis = given.blocks()
+    factor = linalg.factor_(residual + torch.diag_embed(noise), _LEAF)
+    y = linalg.whiten_(factor, basis)
+    a = linalg.whiten_(factor, b)
+    parents.add(where, y.mT @ y, y.mT @ a)
+    return factor, y, a, linalg.half_log_determinant(factor)
+
+
+def node_up(
+    inbox: Inbox, given: NodeInput, parents: Inbox
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """A and M packed, M's diagonal, H, ν, q and half the log-determinant, of inner nodes.
+
+    ::
+
+        A Aᵀ = I + Ξ;  H = A⁻¹ W;  M = (I − Wᵀ W + Hᵀ H)⁻¹;  Θ = M − I goes to the parents
+        ν = A⁻¹ τ;     q = Hᵀ ν;   t = M q                   goes to the parents
+
+    Parameters
+    ----------
+    inbox : Inbox
+        Ξ and τ; it may be overwritten.
+    """
+    if linalg.can_compile(inbox.information, *_tensors(given.far)):
+        return _node_up_compiled(inbox, given, parents)
+    identity = torch.eye(inbox.information.shape[-1], dtype=inbox.mean.dtype, device=inbox.mean.device)
+    factor = linalg.factor_(identity - inbox.information, _NODE)
+    w = given.transfer()
+    h = linalg.whiten_(factor, w)
+    innovation = torch.baddbmm(torch.baddbmm(identity, h.mT, h), w.mT, w, alpha=-1)
+    root = linalg.factor_(innovation, _ROOT)
+    m = linalg.inverse(root)
+    nu = linalg.whiten_(factor, -inbox.mean)
+    q = h.mT @ nu
+    parents.add(given.which, m - identity, m @ q)
+    half = linalg.half_log_determinant(factor) + linalg.half_log_determinant(root)
+    return *linalg.pack(factor, m), h, nu, q, half
+
+
+def node_down(packed: Tensor, diagonal: Tensor, h: Tensor, nu: Tensor, q: Tensor, above: Tensor) -> Tensor:
+    """ẑ = A⁻ᵀ (ν + H M (ẑ_p − q)) of inner nodes; `above` is ẑ_p (nodes, r, k), and may be overwritten."""
+    if linalg.can_compile(packed, h, above):
+        r, k = above.shape[1:]
+        z = above.contiguous()
+        _compiled(packed.dtype).node_down(*map(_flat, (packed, diagonal, h, nu, q, z)), r, k)
+        return z
+    factor, m = linalg.unpack(packed, diagonal)
+    return linalg.unwhiten_(factor, torch.baddbmm(nu, h, m @ (above - q)))
+
+
+def leaf_down(factor: Tensor, y: Tensor, a: Tensor, above: Tensor) -> tuple[Tensor, Tensor]:
+    """w = L⁻ᵀ (a − Y ẑ_p), and d = ẑ_p − Vᵀ w, what a leaf hears of w elsewhere.
+
+    `a` (leaves, n, k) and `above`, which is ẑ_p (leaves, r, k), may be overwritten.
+    """
+    if linalg.can_compile(factor, y, above):
+        n, r, k = *y.shape[1:], a.shape[2]
+        w, d = a.contiguous(), above.contiguous()
+        _compiled(factor.dtype).leaf_down(*map(_flat, (factor, y, w, d)), n, r, k)
+        return w, d
+    rest = torch.baddbmm(a, y, above, alpha=-1)
+    return linalg.unwhiten_(factor, rest), torch.baddbmm(above, y.mT, rest, alpha=-1)
+
+
+def _leaf_up_compiled(
+    given: LeafInput, noise: Tensor, b: Tensor, parents: Inbox, where: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    (leaves, n, k), r = b.shape, parents.information.shape[-1]
+    a = b.contiguous()
+    points, recipe = _recipe(given.far)
+    if recipe[1] >= 0:
+        own, far = a.new_empty(leaves, n, n), a.new_empty(0)
+    else:
+        own, far = _tensor(given.own).contiguous(), _tensor(given.far).contiguous()
+    if given.landmark is None:
+        landmark, y, far = a.new_empty(0), far, a.new_empty(0)
+    else:
+        landmark, y = given.landmark, a.new_empty(leaves, n, r)
+    half, jitter = np.empty(leaves), np.empty(leaves)
+    z, columns, x, rows = points
+    arrays = map(_flat, (own, far, landmark, given.which, noise, a, y))
+    boxes = map(_flat, (parents.information, parents.mean, where))
+    _compiled(own.dtype).leaf_up(
+        x, rows, z, columns, *recipe, *arrays, half, jitter, *boxes, n, r, k, len(recipe[0]),
+        *linalg.jitters(own.dtype),
+    )  # fmt: skip
+    linalg.report(jitter, own.dtype, _LEAF)
+    return own, y, a, torch.tensor(half.sum())
+
+
+def _node_up_compiled(
+    inbox: Inbox, given: NodeInput, parents: Inbox
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    xi, nu = inbox.information.contiguous(), inbox.mean.contiguous()
+    nodes, r, k = nu.shape
+    empty = xi.new_empty(0)
+    (z, rows, _, columns), recipe = _recipe(given.far)
+    far = empty if recipe[1] >= 0 else _tensor(given.far)
+    own, above = (empty if c is None else c for c in (given.own, given.above))
+    h, q, diagonal = torch.empty_like(xi), torch.empty_like(nu), xi.new_empty(nodes, r)
+    half, jitter = np.empty(nodes), np.empty((nodes, 2))
+    arrays = map(_flat, (xi, far, own, above, given.which, nu, h, q, diagonal))
+    boxes = map(_flat, (parents.information, parents.mean))
+    _compiled(xi.dtype).node_up(
+        z, rows, columns, *recipe, *arrays, half, jitter.ravel(), *boxes, r, k, len(recipe[0]),
+        *linalg.jitters(xi.dtype),
+    )  # fmt: skip
+    linalg.report(jitter[:, 0], xi.dtype, _NODE)
+    linalg.report(jitter[:, 1], xi.dtype, _ROOT)
+    return xi, diagonal, h, nu, q, torch.tensor(half.sum())
+
+
+def _recipe(values: Values | Tensor) -> tuple[list[np.ndarray], tuple[np.ndarray, int, float]]:
+    """Points and positions of both sides of kernel values, and the kernel, for compiled code.
+
+    Nothing, and -1 for the kernel, if they have to be computed beforehand.
+    """
+    profile = values.profile() if isinstance(values, Values) else None
+    if profile is None or isinstance(values, Tensor):
+        like = values if isinstance(values, Tensor) else values.left
+        nothing, position = np.empty(0, _NUMPY[like.dtype]), np.empty(0, np.int64)
+        return [nothing, position, nothing, position], (nothing, -1, 1.0)
+    sides = (values.left.x, values.rows.index, values.right.x, values.columns.index)
+    return [_flat(side) for side in sides], arguments(profile, values.left.x)
+
+
+_NUMPY = {torch.float64: np.float64, torch.float32: np.float32}
+
+
+def _tensor(values: Values | Tensor) -> Tensor:
+    return values if isinstance(values, Tensor) else values.tensor()
+
+
+def _tensors(*values: Values | Tensor) -> list[Tensor]:
+    """Tensors on the device of the values, to see whether compiled code may be used."""
+    return [
+        value if isinstance(value, Tensor) else torch.empty(0, device=value.left.device) for value in values
+    ]
+
+
+@cache
+def _compiled(dtype: torch.dtype) -> Any:
+    """The compiled steps, loaded when they are first used: that takes a second."""
+    compiled_kernels(dtype.itemsize)
+    return import_module("hck.hierarchy._compiled_steps")
+
+
+def _flat(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().contiguous().view(-1).numpy()

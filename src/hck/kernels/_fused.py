@@ -1,0 +1,83 @@
+"""Kernel values between blocks of dense points, without storing anything but the result."""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.blocks import Blocks
+
+NAMES = ("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52")  # as in _tile
+_MOST_FEATURES = 256  # beyond, distances are a matrix product's work
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A kernel amplitude · f((x − x')/lengthscale), for one of a few functions f.
+
+    Attributes
+    ----------
+    name : str
+        One of NAMES.
+    lengthscale : float, or Tensor of shape () or (n_features,)
+    amplitude : float
+    """
+
+    name: str
+    lengthscale: float | Tensor
+    amplitude: float = 1.0
+
+
+def can_fuse(profile: Profile | None, x: Tensor, z: Tensor) -> bool:
+    """Whether `fused_cross` can be used."""
+    if profile is None or x.shape[1] > _MOST_FEATURES or x.device.type != "cpu":
+        return False
+    return not (torch.is_grad_enabled() and (x.requires_grad or z.requires_grad))
+
+
+def fused_cross(
+    profile: Profile, x: Tensor, rows: Blocks, z: Tensor, columns: Blocks, upper: bool = False
+) -> Tensor:
+    """Values between blocks of rows of x (points, d) and of z, 0 where either side is padding.
+
+    With `upper`, only what lies on and above the diagonal counts.
+    """
+    (members, n), m, d = rows.index.shape, columns.index.shape[1], x.shape[1]
+    out = x.new_empty(members, n, m)
+    left, right = _flat(rows.index), _flat(columns.index)
+    compiled_kernels(x.itemsize).evaluate(
+        _flat(x), left, _flat(z), right, *arguments(profile, x), _flat(out), members, n, m, d, upper
+    )
+    return out
+
+
+@cache
+def compiled_kernels(itemsize: int) -> Any:
+    """The compiled code for numbers of this size, loaded when it is first used."""
+    import_module("hck.linalg._tile").provide(itemsize)
+    import_module("hck.kernels._tile").provide(itemsize)
+    return import_module("hck.kernels._compiled")
+
+
+def arguments(profile: Profile, x: Tensor) -> tuple[np.ndarray, int, float]:
+    """A profile as compiled code takes it: 1 over the lengthscales (d,), the number of f, the amplitude."""
+    scale = torch.as_tensor(profile.lengthscale, dtype=x.dtype).detach()
+    check_lengthscales(scale, x.shape[1])
+    return (1 / scale.expand(x.shape[1])).numpy(), NAMES.index(profile.name), profile.amplitude
+
+
+def check_lengthscales(scale: Tensor, n_features: int) -> None:
+    """Raise ValueError unless there is one lengthscale, or one per feature."""
+    if scale.ndim and scale.shape[0] != n_features:
+        raise ValueError(
+            f"the kernel has {scale.shape[0]} lengthscales but the points have {n_features} features: give "
+            "one lengthscale, or one per feature"
+        )
+
+
+def _flat(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().contiguous().view(-1).numpy()

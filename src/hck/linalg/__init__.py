@@ -1,0 +1,175 @@
+"""Batched dense linear algebra: the only place where matrices are factored.
+
+Every function takes stacks (members, n, n) and works on CPU and GPU, float32 and float64. Of symmetric
+matrices only the upper triangle is read, and only that may be relied on in results, unless said otherwise.
+A function whose name ends in an underscore may use its last argument's memory for its result.
+
+A *factor* of a symmetric matrix S = L Lᵀ is Lᵀ on a CPU and L⁻¹ on a GPU: there, a triangular solve of small
+matrices costs ten products, so that it pays to invert once. Only this package looks inside a factor; others
+`whiten_` (L⁻¹ X), `unwhiten_` (L⁻ᵀ X) and so on.
+
+On the CPU this is compiled code (`_compiled`) on one core per call; on a GPU, and where gradients are asked
+for, torch (`_generic`).
+"""
+
+import warnings
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.errors import NotPositiveDefiniteError, NumericalWarning
+from hck.linalg import _generic
+
+__all__ = [
+    "can_compile",
+    "factor_",
+    "half_log_determinant",
+    "inverse",
+    "jitters",
+    "mirror",
+    "pack",
+    "report",
+    "subtract_gram_",
+    "unpack",
+    "unwhiten_",
+    "whiten_",
+]
+
+
+def factor_(matrix: Tensor, what: str) -> Tensor:
+    """The factors of a stack of symmetric matrices.
+
+    Members that are not positive definite, and only they, get a jitter that grows tenfold until they are.
+
+    Parameters
+    ----------
+    matrix : Tensor of shape (members, n, n)
+    what : str
+        What the matrices are, for the warning or the error.
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        If a member still fails at a jitter that would visibly change the result.
+    """
+    first, last = jitters(matrix.dtype)
+    if can_compile(matrix):
+        matrix = matrix.contiguous()
+        jitter = _fast().factor_(matrix, first, last)
+        factor = matrix
+    else:
+        factor, jitter = _generic.factor(matrix, first, last)
+    if jitter is not None:
+        report(jitter, matrix.dtype, what)
+    return factor
+
+
+def whiten_(factor: Tensor, x: Tensor, which: Tensor | None = None) -> Tensor:
+    """L⁻¹ X. `which` says which factor belongs to each member of `x`, if not the one of the same number."""
+    if can_compile(factor, x):
+        return _fast().whiten_(factor, x.contiguous(), which)
+    return _generic.whiten(factor if which is None else factor[which], x)
+
+
+def unwhiten_(factor: Tensor, x: Tensor, which: Tensor | None = None) -> Tensor:
+    """L⁻ᵀ X; `which` as in `whiten_`."""
+    if can_compile(factor, x):
+        return _fast().unwhiten_(factor, x.contiguous(), which)
+    return _generic.unwhiten(factor if which is None else factor[which], x)
+
+
+def subtract_gram_(y: Tensor, matrix: Tensor) -> Tensor:
+    """S − YᵀY."""
+    if can_compile(y, matrix):
+        return _fast().subtract_gram_(matrix.contiguous(), y.contiguous())
+    return torch.baddbmm(matrix, y.mT, y, alpha=-1)
+
+
+def inverse(factor: Tensor) -> Tensor:
+    """(L Lᵀ)⁻¹, both triangles of it."""
+    return _fast().inverse(factor) if can_compile(factor) else _generic.inverse(factor)
+
+
+def mirror(matrix: Tensor) -> Tensor:
+    """Symmetric matrices of which the upper triangles are given, with both triangles."""
+    return matrix.triu() + matrix.triu(1).mT
+
+
+def half_log_determinant(factor: Tensor) -> Tensor:
+    """Half the log-determinant of all members of a stack together."""
+    half = factor.diagonal(dim1=-2, dim2=-1).log().sum()
+    return -half if _generic.is_inverse(factor) else half
+
+
+def pack(factor: Tensor, symmetric: Tensor) -> tuple[Tensor, Tensor]:
+    """A factor and a symmetric matrix in the room of one, and the diagonal of the latter."""
+    mask = torch.ones(factor.shape[-2:], dtype=torch.bool, device=factor.device).triu()
+    kept = mask.mT if _generic.is_inverse(factor) else mask
+    diagonal = symmetric.diagonal(dim1=-2, dim2=-1).contiguous()
+    return torch.where(kept, factor, symmetric), diagonal
+
+
+def unpack(packed: Tensor, diagonal: Tensor) -> tuple[Tensor, Tensor]:
+    """What `pack` was given; the symmetric matrix with both triangles."""
+    if _generic.is_inverse(packed):
+        upper = packed.triu(1)
+        symmetric = upper + upper.mT
+        factor = packed.tril()
+    else:
+        lower = packed.tril(-1)
+        symmetric = lower + lower.mT
+        factor = packed  # below the diagonal it has no meaning
+    symmetric.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
+    return factor, symmetric
+
+
+def can_compile(*tensors: Tensor) -> bool:
+    """Whether compiled code may be used: in the CPU's memory, and where no gradients are asked for."""
+    wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    return not wanted and not _generic.is_inverse(tensors[0])
+
+
+def jitters(dtype: torch.dtype) -> tuple[float, float]:
+    """Relative jitter for members that fail: where it starts, and where we stop believing in it."""
+    return (1e-13, 1e-7) if dtype == torch.float64 else (1e-6, 1e-3)
+
+
+def _fast() -> Any:
+    """The compiled code, loaded when it is first used: that takes a second."""
+    return import_module("hck.linalg._cpu")
+
+
+def report(jitter: Any, dtype: torch.dtype, what: str) -> None:
+    """Say which members of a stack needed a jitter, or that none was enough.
+
+    Parameters
+    ----------
+    jitter : array of shape (members,)
+        What was added to each member; infinite where nothing helps, NaN where a member is not finite.
+    """
+    jitter = np.asarray(jitter.cpu() if isinstance(jitter, Tensor) else jitter)
+    if not jitter.any():
+        return
+    bad, failed = int(np.isnan(jitter).sum()), int(np.isinf(jitter).sum())
+    if bad:
+        raise NotPositiveDefiniteError(
+            f"{what} contains NaN or infinity in {bad} of {len(jitter)} blocks: "
+            "check the kernel's values on this data"
+        )
+    if failed:
+        raise NotPositiveDefiniteError(
+            f"{what} is not positive definite in {failed} of {len(jitter)} blocks ({dtype}), even with a "
+            f"jitter of {jitters(dtype)[1]:.0e} times its mean diagonal. Raise alpha (the noise on the "
+            "training points) or jitter (the noise on the landmarks), use dtype='float64', or check that the "
+            "kernel is positive definite"
+        )
+    remedy = "alpha or jitter" if dtype == torch.float64 else "alpha or jitter, or dtype='float64',"
+    warnings.warn(
+        f"{what} was not positive definite in {int((jitter > 0).sum())} of {len(jitter)} blocks; a jitter of "
+        f"up to {jitter.max():.1e} was added there. A larger {remedy} avoids it",
+        NumericalWarning,
+        stacklevel=4,
+    )

@@ -1,0 +1,103 @@
+"""Dense linear algebra on stacks of matrices by torch: on GPUs, and where gradients are asked for.
+
+On a CPU a factor of S = L Lᵀ is Lᵀ, on a GPU L⁻¹.
+"""
+
+import torch
+from torch import Tensor
+
+# On a GPU, diagonal blocks up to this size are factored by the library, and everything else is products.
+_BLOCK = 64
+
+
+def is_inverse(factor: Tensor) -> bool:
+    """Whether factors on this tensor's device are L⁻¹."""
+    return factor.device.type == "cuda"
+
+
+def factor(matrix: Tensor, first: float, last: float) -> tuple[Tensor, Tensor | None]:
+    """Factors and the jitter of each member, None if there is none.
+
+    The jitter is infinite where more than `last` times the mean diagonal is needed, NaN where a member is
+    not finite.
+    """
+    result, info = _factor(matrix)
+    if not info.any():
+        return result, None
+    jitter = _needed_jitter(matrix.detach(), info, first, last)
+    if not torch.isfinite(jitter).all():
+        return result, jitter
+    return _factor(matrix + torch.diag_embed(jitter[:, None].expand(matrix.shape[:-1])))[0], jitter
+
+
+def whiten(factor: Tensor, x: Tensor) -> Tensor:
+    """L⁻¹ X."""
+    return factor @ x if is_inverse(factor) else torch.linalg.solve_triangular(factor.mT, x, upper=False)
+
+
+def unwhiten(factor: Tensor, x: Tensor) -> Tensor:
+    """L⁻ᵀ X."""
+    return factor.mT @ x if is_inverse(factor) else torch.linalg.solve_triangular(factor, x, upper=True)
+
+
+def inverse(factor: Tensor) -> Tensor:
+    """(L Lᵀ)⁻¹."""
+    return factor.mT @ factor if is_inverse(factor) else torch.cholesky_inverse(factor, upper=True)
+
+
+def _factor(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Factors, and for each member whether it failed."""
+    if not is_inverse(matrix):
+        lower, info = torch.linalg.cholesky_ex(matrix.mT)  # cholesky_ex reads the lower triangle
+        return lower.mT, info
+    if matrix.requires_grad:
+        lower, info = torch.linalg.cholesky_ex(matrix.mT)
+        return _invert_lower(lower), info
+    result = torch.zeros_like(matrix)
+    info = torch.zeros(len(matrix), dtype=torch.int32, device=matrix.device)
+    _factor_by_halves(matrix, result, info)
+    return result, info
+
+
+def _factor_by_halves(s: Tensor, out: Tensor, info: Tensor) -> None:
+    """Write L⁻¹ = R into the zeros `out` by recursive halving; add failures to `info`.
+
+    With S = [[S₁₁, S₁₂], [·, S₂₂]] and L₂₁ = S₁₂ᵀ R₁₁ᵀ, R₂₂ belongs to S₂₂ − L₂₁ L₂₁ᵀ, and
+    R₂₁ = −R₂₂ L₂₁ R₁₁.
+    """
+    n = s.shape[-1]
+    if n <= _BLOCK:
+        lower, failed = torch.linalg.cholesky_ex(s.mT)
+        out.copy_(_invert_lower(lower))
+        info += failed
+        return
+    half = (n // 2 + 7) // 8 * 8
+    r11, r22 = out[:, :half, :half], out[:, half:, half:]
+    _factor_by_halves(s[:, :half, :half], r11, info)
+    l21 = s[:, :half, half:].mT @ r11.mT
+    _factor_by_halves(torch.baddbmm(s[:, half:, half:], l21, l21.mT, alpha=-1), r22, info)
+    out[:, half:, :half] = torch.bmm(r22, l21 @ r11).neg_()
+
+
+def _invert_lower(lower: Tensor) -> Tensor:
+    identity = torch.eye(lower.shape[-1], dtype=lower.dtype, device=lower.device)
+    return torch.linalg.solve_triangular(lower, identity.expand_as(lower), upper=False)
+
+
+def _needed_jitter(matrix: Tensor, info: Tensor, first: float, last: float) -> Tensor:
+    """The jitter that each member of a stack needs. `info` says which members failed."""
+    jitter = torch.zeros(len(matrix), dtype=matrix.dtype, device=matrix.device)
+    failed = info.nonzero().squeeze(1)
+    members = matrix[failed].triu()
+    finite = torch.isfinite(members).all(-1).all(-1)
+    jitter[failed[~finite]] = torch.nan
+    scale = members.diagonal(dim1=-2, dim2=-1).abs().mean(-1)
+    left, relative = finite.nonzero().squeeze(1), first
+    while len(left) and relative <= last * 1.5:
+        jitter[failed[left]] = relative * scale[left]
+        attempt = members[left]
+        attempt.diagonal(dim1=-2, dim2=-1).add_(jitter[failed[left], None])
+        left = left[torch.linalg.cholesky_ex(attempt.mT)[1].nonzero().squeeze(1)]
+        relative *= 10
+    jitter[failed[left]] = torch.inf
+    return jitter
