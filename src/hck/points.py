@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from hck.blocks import Blocks
-from hck.kernels._fused import Profile, can_fuse, fused_cross
+from hck.kernels._fused import Profile, fusable, fused_cross
 from hck.objects import object_array
 
 if TYPE_CHECKING:
@@ -156,8 +156,8 @@ class DensePoints(VectorPoints):
         return self.x[rows].cpu().numpy()
 
     def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks, upper: bool) -> Tensor:
-        profile = kernel.profile()
-        if profile is not None and can_fuse(profile, self.x, other.x):
+        profile = fusable(kernel.profile(), self.x, other.x)
+        if profile is not None:
             return fused_cross(profile, self.x, rows, other.x, columns, upper)
         return _mask(kernel.evaluate(self.x[rows.safe], other.x[columns.safe]), rows, columns)
 
@@ -291,16 +291,11 @@ class Values:
     def tensor(self) -> Tensor:
         return cross(self.kernel, self.left, self.rows, self.right, self.columns, self.upper)
 
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        return (len(self.rows), self.rows.index.shape[1], self.columns.index.shape[1])
-
     def profile(self) -> "Profile | None":
         """The kernel's profile, if compiled code can evaluate it on these points."""
         if not isinstance(self.left, DensePoints):
             return None
-        profile = self.kernel.profile()
-        return profile if can_fuse(profile, self.left.x, self.right.x) else None
+        return fusable(self.kernel.profile(), self.left.x, self.right.x)
 
 
 def _mask(values: Tensor, rows: Blocks, columns: Blocks) -> Tensor:

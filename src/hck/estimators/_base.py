@@ -45,7 +45,8 @@ device : str, torch.device or None, default=None
     ``"cpu"`` or ``"cuda"``. None: where X is, if it is a tensor, else the CPU.
 dtype : {"float64", "float32"}, default="float64"
 memory_budget : int, float, str or None, default=None
-    Bytes, or text such as ``"4GiB"``, for temporary arrays. None: half of what is free.
+    Bytes, or text such as ``"4GiB"``, that training may take beside the data; less than storing everything
+    needs costs up to twice the time. None: half of what is free.
 random_state : int, RandomState instance or None, default=None
     Makes partition and landmarks reproducible.
 verbose : int, default=0

@@ -15,6 +15,7 @@ from hck.linalg._compiled import (
     exposed,
     factor,
     inverse,
+    negate,
     scratch,
     subtract,
     subtract_gram,
@@ -85,7 +86,7 @@ def node_up(
     for i in range(len(which)):
         g, s = i * r * r, i * r * k
         f = 0 if kind >= 0 else g
-        _negate(xi, g, r * r)
+        negate(xi, g, r * r)
         _add_to_diagonal(xi, g, r, 1)
         jitter[2 * i] = factor(xi, g, r, r, first, last, spare, work)
         if kind >= 0:
@@ -102,13 +103,13 @@ def node_up(
         whiten(xi, g, r, r, h, g, r, r, work)
         root[:] = 0
         subtract_gram(root, 0, r, h, g, r, r, r, work)
-        _negate(root, 0, r * r)
+        negate(root, 0, r * r)
         _add_to_diagonal(root, 0, r, 1)
         subtract_gram(root, 0, r, w, f, r, r, r, work)
         jitter[2 * i + 1] = factor(root, 0, r, r, first, last, spare, work)
         inverse(root, 0, r, m, 0, r, r, spare, work)
         half[i] = _half_log_determinant(xi, g, r) + _half_log_determinant(root, 0, r)
-        _negate(nu, s, r * k)
+        negate(nu, s, r * k)
         whiten(xi, g, r, r, nu, s, k, k, work)
         _product(q, s, h, g, r, nu, s, r, r, k, work)
         _product(t, 0, m, 0, r, q, s, r, r, k, work)
@@ -159,7 +160,7 @@ def _product(out, at, a, at_a, lda, b, at_b, depth, m, k, work):
     apart()
     out[at : at + m * k] = 0
     subtract(out, at, k, a, at_a, lda, 1, b, at_b, k, m, k, depth, False, work)
-    _negate(out, at, m * k)
+    negate(out, at, m * k)
 
 
 @compiled
@@ -172,14 +173,6 @@ def _mirror(matrix, n):
         for i in range(p, p + rows):
             for j in range(p, i):
                 matrix[j * n + i] = matrix[i * n + j]
-
-
-@compiled
-def _negate(v, at, count):
-    apart()
-    start = np.uintp(at)
-    for p in range(np.uintp(count)):
-        v[start + p] = -v[start + p]
 
 
 @compiled

@@ -159,9 +159,7 @@ class Factor:
         box = inboxes[level]
         if box is None:
             first, stop = self.layout.levels[level]
-            like = self.filtered.b
-            information = like.new_zeros(stop - first, self.rank, self.rank)
-            box = inboxes[level] = Inbox(information, like.new_zeros(stop - first, self.rank, like.shape[1]))
+            box = inboxes[level] = Inbox.empty(stop - first, self.rank, self.filtered.b)
         return box
 
     def _factor_leaves(
@@ -176,7 +174,7 @@ class Factor:
             variance = noise[batch.index]
             if not batch.full:
                 variance = variance.where(batch.mask, 1)
-            private = None if layout.leaves_closed[k] else box.like(len(where))
+            private = None if layout.leaves_closed[k] else Inbox.empty(len(where), self.rank, filtered.b)
             to = where if private is None else torch.arange(len(where), device=where.device)
             factor, y, a, half = leaf_up(
                 source.leaf(k), variance, filtered.b[batch.index], private or box, to
@@ -191,8 +189,7 @@ class Factor:
             self.leaf_whitened.append(y)
             self.log_determinant += 2 * half
             if private is not None:
-                where = layout.within_level(k)
-                boxes[layout.leaf_levels[k]].add(where, -private.information, -private.mean)
+                boxes[layout.leaf_levels[k]].pour(layout.within_level(k), private)
 
     def _factor_level(self, source: Source, level: int, inboxes: list[Inbox | None]) -> None:
         """Factor the inner nodes of a level, all of whose children are done."""
@@ -202,7 +199,7 @@ class Factor:
             source.prepare(needed)
         inbox = self._inbox(level, inboxes)
         inboxes[level] = None
-        parents = self._inbox(level - 1, inboxes) if level > 0 else inbox.like(1)
+        parents = self._inbox(level - 1, inboxes) if level > 0 else Inbox.empty(1, self.rank, self.filtered.b)
         filtered = self.filtered
 
         def work(part: slice) -> tuple[Nodes, Tensor]:

@@ -43,12 +43,10 @@ def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | N
         trunk, branches = layout.cut(depth)
         above = blueprint.part(trunk)
         first, stop = trunk.levels[-1]
-        shape = (stop - first, blueprint.rank)
-        received = Inbox(variance.new_zeros(*shape, shape[1]), variance.new_zeros(*shape, padded.shape[1]))
+        received = Inbox.empty(stop - first, blueprint.rank, padded)
         for branch in branches:
-            message = factored(blueprint.part(branch)).message
-            received.information[branch.above - first] += message.information[0]
-            received.mean[branch.above - first] += message.mean[0]
+            where = torch.tensor([branch.above - first], device=padded.device)
+            received.pour(where, factored(blueprint.part(branch)).message)
         factor = factored(above, received)
         state = smooth_down(factor, factor.filtered, w, ambient)[-1]
         del factor, received

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from hck import linalg
 from hck.kernels._fused import arguments, compiled_kernels
+from hck.linalg import flat
 from hck.points import Values
 
 _LEAF = "the leaf matrix D + alpha I"
@@ -95,14 +96,20 @@ class Inbox:
     information: Tensor
     mean: Tensor
 
+    @classmethod
+    def empty(cls, nodes: int, rank: int, b: Tensor) -> "Inbox":
+        """For that many nodes, and the right-hand sides b (·, columns)."""
+        return cls(b.new_zeros(nodes, rank, rank), b.new_zeros(nodes, rank, b.shape[1]))
+
     def add(self, where: Tensor, theta: Tensor, t: Tensor) -> None:
         """Receive Θ (children, r, r) and t (children, r, k)."""
         self.information.index_add_(0, where, theta, alpha=-1)
         self.mean.index_add_(0, where, t, alpha=-1)
 
-    def like(self, nodes: int) -> "Inbox":
-        """An empty one for that many nodes."""
-        return Inbox(*(box.new_zeros(nodes, *box.shape[1:]) for box in (self.information, self.mean)))
+    def pour(self, where: Tensor, other: "Inbox") -> None:
+        """Receive what another inbox has received, row by row."""
+        self.information.index_add_(0, where, other.information)
+        self.mean.index_add_(0, where, other.mean)
 
 
 def leaf_up(
@@ -167,7 +174,7 @@ def node_down(packed: Tensor, diagonal: Tensor, h: Tensor, nu: Tensor, q: Tensor
     if linalg.can_compile(packed, h, above):
         r, k = above.shape[1:]
         z = above.contiguous()
-        _compiled(packed.dtype).node_down(*map(_flat, (packed, diagonal, h, nu, q, z)), r, k)
+        _compiled(packed.dtype).node_down(*map(flat, (packed, diagonal, h, nu, q, z)), r, k)
         return z
     factor, m = linalg.unpack(packed, diagonal)
     return linalg.unwhiten_(factor, torch.baddbmm(nu, h, m @ (above - q)))
@@ -181,7 +188,7 @@ def leaf_down(factor: Tensor, y: Tensor, a: Tensor, above: Tensor) -> tuple[Tens
     if linalg.can_compile(factor, y, above):
         n, r, k = *y.shape[1:], a.shape[2]
         w, d = a.contiguous(), above.contiguous()
-        _compiled(factor.dtype).leaf_down(*map(_flat, (factor, y, w, d)), n, r, k)
+        _compiled(factor.dtype).leaf_down(*map(flat, (factor, y, w, d)), n, r, k)
         return w, d
     rest = torch.baddbmm(a, y, above, alpha=-1)
     return linalg.unwhiten_(factor, rest), torch.baddbmm(above, y.mT, rest, alpha=-1)
@@ -203,8 +210,8 @@ def _leaf_up_compiled(
         landmark, y = given.landmark, a.new_empty(leaves, n, r)
     half, jitter = np.empty(leaves), np.empty(leaves)
     z, columns, x, rows = points
-    arrays = map(_flat, (own, far, landmark, given.which, noise, a, y))
-    boxes = map(_flat, (parents.information, parents.mean, where))
+    arrays = map(flat, (own, far, landmark, given.which, noise, a, y))
+    boxes = map(flat, (parents.information, parents.mean, where))
     _compiled(own.dtype).leaf_up(
         x, rows, z, columns, *recipe, *arrays, half, jitter, *boxes, n, r, k, len(recipe[0]),
         *linalg.jitters(own.dtype),
@@ -224,8 +231,8 @@ def _node_up_compiled(
     own, above = (empty if c is None else c for c in (given.own, given.above))
     h, q, diagonal = torch.empty_like(xi), torch.empty_like(nu), xi.new_empty(nodes, r)
     half, jitter = np.empty(nodes), np.empty((nodes, 2))
-    arrays = map(_flat, (xi, far, own, above, given.which, nu, h, q, diagonal))
-    boxes = map(_flat, (parents.information, parents.mean))
+    arrays = map(flat, (xi, far, own, above, given.which, nu, h, q, diagonal))
+    boxes = map(flat, (parents.information, parents.mean))
     _compiled(xi.dtype).node_up(
         z, rows, columns, *recipe, *arrays, half, jitter.ravel(), *boxes, r, k, len(recipe[0]),
         *linalg.jitters(xi.dtype),
@@ -246,7 +253,7 @@ def _recipe(values: Values | Tensor) -> tuple[list[np.ndarray], tuple[np.ndarray
         nothing, position = np.empty(0, _NUMPY[like.dtype]), np.empty(0, np.int64)
         return [nothing, position, nothing, position], (nothing, -1, 1.0)
     sides = (values.left.x, values.rows.index, values.right.x, values.columns.index)
-    return [_flat(side) for side in sides], arguments(profile, values.left.x)
+    return [flat(side) for side in sides], arguments(profile, values.left.x)
 
 
 _NUMPY = {torch.float64: np.float64, torch.float32: np.float32}
@@ -268,7 +275,3 @@ def _compiled(dtype: torch.dtype) -> Any:
     """The compiled steps, loaded when they are first used: that takes a second."""
     compiled_kernels(dtype.itemsize)
     return import_module("hck.hierarchy._compiled_steps")
-
-
-def _flat(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().contiguous().view(-1).numpy()

@@ -35,12 +35,6 @@ def scratch(x, n, m, d):
 
 
 @compiled
-def _tile(kind, amplitude, c, at_c, ldc, a, at_a, lda, b, at_b, ldb, depth):
-    apart()
-    kernel_tile(kind, amplitude, c, at_c, ldc, a, at_a, lda, b, at_b, ldb, depth)
-
-
-@compiled
 def evaluate_block(
     x, rows, at_rows, n, z, columns, at_columns, m, d, inverse, kind, amplitude, upper, out, at, work
 ):  # fmt: skip
@@ -57,9 +51,9 @@ def evaluate_block(
         for j in range(i // panel * panel if upper else 0, m, panel):
             width, here = min(panel, m - j), at + i * m + j
             if count == HEIGHT and width == panel:
-                _tile(kind, amplitude, out, here, m, work, i, high, work, right + j, wide, d)
+                kernel_tile(kind, amplitude, out, here, m, work, i, high, work, right + j, wide, d)
             else:
-                _tile(kind, amplitude, work, edge, panel, work, i, high, work, right + j, wide, d)
+                kernel_tile(kind, amplitude, work, edge, panel, work, i, high, work, right + j, wide, d)
                 copy(work, edge, panel, out, here, m, count, width)
     for i in range(n):
         if rows[at_rows + i] < 0:

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from hck.blocks import Blocks
+from hck.linalg import flat
 
-NAMES = ("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52")  # as in _tile
+NAMES = ("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52")
 _MOST_FEATURES = 256  # beyond, distances are a matrix product's work
 
 
@@ -32,11 +33,10 @@ class Profile:
     amplitude: float = 1.0
 
 
-def can_fuse(profile: Profile | None, x: Tensor, z: Tensor) -> bool:
-    """Whether `fused_cross` can be used."""
-    if profile is None or x.shape[1] > _MOST_FEATURES or x.device.type != "cpu":
-        return False
-    return not (torch.is_grad_enabled() and (x.requires_grad or z.requires_grad))
+def fusable(profile: Profile | None, x: Tensor, z: Tensor) -> Profile | None:
+    """The profile, if compiled code can evaluate it on these points."""
+    wanted = torch.is_grad_enabled() and (x.requires_grad or z.requires_grad)
+    return None if wanted or x.shape[1] > _MOST_FEATURES or x.device.type != "cpu" else profile
 
 
 def fused_cross(
@@ -48,9 +48,9 @@ def fused_cross(
     """
     (members, n), m, d = rows.index.shape, columns.index.shape[1], x.shape[1]
     out = x.new_empty(members, n, m)
-    left, right = _flat(rows.index), _flat(columns.index)
+    left, right = flat(rows.index), flat(columns.index)
     compiled_kernels(x.itemsize).evaluate(
-        _flat(x), left, _flat(z), right, *arguments(profile, x), _flat(out), members, n, m, d, upper
+        flat(x), left, flat(z), right, *arguments(profile, x), flat(out), members, n, m, d, upper
     )
     return out
 
@@ -77,7 +77,3 @@ def check_lengthscales(scale: Tensor, n_features: int) -> None:
             f"the kernel has {scale.shape[0]} lengthscales but the points have {n_features} features: give "
             "one lengthscale, or one per feature"
         )
-
-
-def _flat(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().contiguous().view(-1).numpy()

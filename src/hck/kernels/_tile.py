@@ -11,10 +11,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from hck.kernels._fused import NAMES
 from hck.linalg._tile import HEIGHTS, VECTOR_BYTES, Writer, call_external, make_known
 
 HEIGHT = HEIGHTS[0]
-NAMES = ("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52")
 
 
 @intrinsic

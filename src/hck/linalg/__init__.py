@@ -13,6 +13,7 @@ for, torch (`_generic`).
 """
 
 import warnings
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -26,6 +27,7 @@ from hck.linalg import _generic
 __all__ = [
     "can_compile",
     "factor_",
+    "flat",
     "half_log_determinant",
     "inverse",
     "jitters",
@@ -58,7 +60,7 @@ def factor_(matrix: Tensor, what: str) -> Tensor:
     first, last = jitters(matrix.dtype)
     if can_compile(matrix):
         matrix = matrix.contiguous()
-        jitter = _fast().factor_(matrix, first, last)
+        jitter = _fast(matrix.dtype).factor_(matrix, first, last)
         factor = matrix
     else:
         factor, jitter = _generic.factor(matrix, first, last)
@@ -70,27 +72,27 @@ def factor_(matrix: Tensor, what: str) -> Tensor:
 def whiten_(factor: Tensor, x: Tensor, which: Tensor | None = None) -> Tensor:
     """L⁻¹ X. `which` says which factor belongs to each member of `x`, if not the one of the same number."""
     if can_compile(factor, x):
-        return _fast().whiten_(factor, x.contiguous(), which)
+        return _fast(x.dtype).whiten_(factor, x.contiguous(), which)
     return _generic.whiten(factor if which is None else factor[which], x)
 
 
 def unwhiten_(factor: Tensor, x: Tensor, which: Tensor | None = None) -> Tensor:
     """L⁻ᵀ X; `which` as in `whiten_`."""
     if can_compile(factor, x):
-        return _fast().unwhiten_(factor, x.contiguous(), which)
+        return _fast(x.dtype).unwhiten_(factor, x.contiguous(), which)
     return _generic.unwhiten(factor if which is None else factor[which], x)
 
 
 def subtract_gram_(y: Tensor, matrix: Tensor) -> Tensor:
     """S − YᵀY."""
     if can_compile(y, matrix):
-        return _fast().subtract_gram_(matrix.contiguous(), y.contiguous())
+        return _fast(y.dtype).subtract_gram_(matrix.contiguous(), y.contiguous())
     return torch.baddbmm(matrix, y.mT, y, alpha=-1)
 
 
 def inverse(factor: Tensor) -> Tensor:
     """(L Lᵀ)⁻¹, both triangles of it."""
-    return _fast().inverse(factor) if can_compile(factor) else _generic.inverse(factor)
+    return _fast(factor.dtype).inverse(factor) if can_compile(factor) else _generic.inverse(factor)
 
 
 def mirror(matrix: Tensor) -> Tensor:
@@ -137,8 +139,15 @@ def jitters(dtype: torch.dtype) -> tuple[float, float]:
     return (1e-13, 1e-7) if dtype == torch.float64 else (1e-6, 1e-3)
 
 
-def _fast() -> Any:
-    """The compiled code, loaded when it is first used: that takes a second."""
+def flat(tensor: Tensor) -> np.ndarray:
+    """The numbers of a tensor as compiled code takes them; its own memory if it is contiguous."""
+    return tensor.detach().contiguous().view(-1).numpy()
+
+
+@cache
+def _fast(dtype: torch.dtype) -> Any:
+    """The compiled code for a type of numbers, loaded when it is first used: that takes a second."""
+    import_module("hck.linalg._tile").provide(dtype.itemsize)
     return import_module("hck.linalg._cpu")
 
 

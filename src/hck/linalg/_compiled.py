@@ -60,18 +60,6 @@ def scratch(like):
 
 
 @compiled
-def _tile(
-    height, solve, c, at_c, ldc, a, at_a, down_a, right_a, b, at_b, ldb, depth, t, at_t, down_t, right_t,
-    copy, at_copy, ld_copy,
-):  # fmt: skip
-    apart()
-    tile(
-        height, solve, c, at_c, ldc, a, at_a, down_a, right_a, b, at_b, ldb, depth, t, at_t, down_t, right_t,
-        copy, at_copy, ld_copy,
-    )  # fmt: skip
-
-
-@compiled
 def copy(source, at_source, ld_source, target, at_target, ld_target, rows, columns):
     """Copy a block."""
     apart()
@@ -103,6 +91,15 @@ def transpose(source, at_source, ld_source, target, at_target, ld_target, rows, 
             s, t = at_source + j + i0 * ld_source, np.uintp(at_target + j * ld_target + i0)
             for i in range(np.uintp(min(8, rows - i0))):
                 target[t + i] = source[np.uintp(s) + i * np.uintp(ld_source)]
+
+
+@compiled
+def negate(v, at, count):
+    """Change the sign of numbers side by side."""
+    apart()
+    start = np.uintp(at)
+    for p in range(np.uintp(count)):
+        v[start + p] = -v[start + p]
 
 
 @compiled
@@ -209,11 +206,11 @@ def _subtract_panel(c, at_c, ldc, a, at_a, down_a, right_a, b, at_b, ldb, stop, 
         if packed:
             rows = min(_ROWS, m - i // _ROWS * _ROWS)
             left = i // _ROWS * _ROWS * depth + i % _ROWS
-            _tile(
+            tile(
                 height, 0, c, at, ldc, work, left, rows, 1, b, at_b, ldb, depth, work, 0, 0, 0, work, 0, 0
             )  # fmt: skip
         else:
-            _tile(
+            tile(
                 height, 0, c, at, ldc, a, at_a + i, down_a, 1, b, at_b, ldb, depth,
                 a, 0, 0, 0, c, 0, 0,
             )  # fmt: skip
@@ -235,21 +232,31 @@ def whiten(u, at_u, ldu, n, b, at_b, ldb, columns, work):
         rows, here = min(_BLOCK, n - i), at_b + i * ldb
         if i:
             subtract(b, here, ldb, u, at_u + i, ldu, 1, b, at_b, ldb, rows, columns, i, False, work)
-        _whiten_block(u, at_u + i * (ldu + 1), ldu, rows, b, here, ldb, columns, work)
+        _solve_block(u, at_u + i * (ldu + 1), ldu, rows, b, here, ldb, columns, False, work)
 
 
 @compiled
-def _whiten_block(u, at_u, ldu, n, b, at_b, ldb, columns, work):
+def _solve_block(u, at_u, ldu, n, b, at_b, ldb, columns, back, work):
+    """B ← U⁻ᵀB, or, with `back`, B ← U⁻¹B, for n up to _BLOCK."""
     apart()
     panel = panel_of(b)
     for j in range(0, columns, panel):
         width = min(panel, columns - j)
         if width == panel:
-            _whiten_panel(u, at_u, ldu, n, b, at_b + j, ldb, work)
+            _solve_panel(u, at_u, ldu, n, b, at_b + j, ldb, back, work)
         else:
             _copy_edge(b, at_b + j, ldb, work, 0, panel, n, width)
-            _whiten_panel(u, at_u, ldu, n, work, 0, panel, work)
+            _solve_panel(u, at_u, ldu, n, work, 0, panel, back, work)
             copy(work, 0, panel, b, at_b + j, ldb, n, width)
+
+
+@compiled
+def _solve_panel(u, at_u, ldu, n, b, at_b, ldb, back, work):
+    apart()
+    if back:
+        _unwhiten_panel(u, at_u, ldu, n, b, at_b, ldb, work)
+    else:
+        _whiten_panel(u, at_u, ldu, n, b, at_b, ldb, work)
 
 
 @compiled
@@ -260,7 +267,7 @@ def _whiten_panel(u, at_u, ldu, n, b, at_b, ldb, work):
     while i < n:
         while HEIGHTS[height] > n - i:
             height += 1
-        _tile(
+        tile(
             height, 1, b, at_b + i * ldb, ldb, u, at_u + i, ldu, 1, work, 0, panel, i,
             u, at_u + i * (ldu + 1), ldu, 1, work, i * panel, panel,
         )  # fmt: skip
@@ -278,21 +285,7 @@ def unwhiten(u, at_u, ldu, n, b, at_b, ldb, columns, work):
                 b, at_b + i * ldb, ldb, u, at_u + i * ldu + stop, 1, ldu, b, at_b + stop * ldb, ldb,
                 stop - i, columns, n - stop, False, work,
             )  # fmt: skip
-        _unwhiten_block(u, at_u + i * (ldu + 1), ldu, stop - i, b, at_b + i * ldb, ldb, columns, work)
-
-
-@compiled
-def _unwhiten_block(u, at_u, ldu, n, b, at_b, ldb, columns, work):
-    apart()
-    panel = panel_of(b)
-    for j in range(0, columns, panel):
-        width = min(panel, columns - j)
-        if width == panel:
-            _unwhiten_panel(u, at_u, ldu, n, b, at_b + j, ldb, work)
-        else:
-            _copy_edge(b, at_b + j, ldb, work, 0, panel, n, width)
-            _unwhiten_panel(u, at_u, ldu, n, work, 0, panel, work)
-            copy(work, 0, panel, b, at_b + j, ldb, n, width)
+        _solve_block(u, at_u + i * (ldu + 1), ldu, stop - i, b, at_b + i * ldb, ldb, columns, True, work)
 
 
 @compiled
@@ -304,7 +297,7 @@ def _unwhiten_panel(u, at_u, ldu, n, b, at_b, ldb, work):
         while HEIGHTS[height] > left:
             height += 1
         last = left - 1  # the tile's first row is this one, and the next are above it
-        _tile(
+        tile(
             height, 2, b, at_b + last * ldb, -ldb, u, at_u + last * ldu + left, 1, -ldu,
             work, left * panel, panel, n - left, u, at_u + last * (ldu + 1), -1, -ldu,
             work, last * panel, -panel,
@@ -358,13 +351,13 @@ def _factor_block(u, at, ld, n, work):
         for j in range(i // panel * panel, n, panel):
             columns, right = min(panel, n - j), at + i * ld + j
             if columns == panel:
-                _tile(
+                tile(
                     0, 1, u, right, ld, u, above, ld, 1, u, at + j, ld, i, work, small, _ROWS, 1,
                     work, 0, panel,
                 )  # fmt: skip
             else:
                 _copy_edge(u, at + j, ld, work, edge, panel, i + rows, columns)
-                _tile(
+                tile(
                     0, 1, work, edge + i * panel, panel, u, above, ld, 1, work, edge, panel, i,
                     work, small, _ROWS, 1, work, 0, panel,
                 )  # fmt: skip
@@ -384,7 +377,7 @@ def _factor(u, at, ld, n, work):
         if not _factor_block(u, here, ld, rows, work):
             return False
         if i + rows < n:
-            _whiten_block(u, here, ld, rows, u, here + rows, ld, n - i - rows, work)
+            _solve_block(u, here, ld, rows, u, here + rows, ld, n - i - rows, False, work)
     return True
 
 
@@ -430,11 +423,11 @@ def inverse(u, at_u, ldu, out, at, ld, n, spare, work):
             )  # fmt: skip
         for k in range(i, i + rows):
             spare[k * (n + 1)] = 1
-        _whiten_block(u, at_u + i * (ldu + 1), ldu, rows, spare, i * n, n, i, work)
+        _solve_block(u, at_u + i * (ldu + 1), ldu, rows, spare, i * n, n, i, False, work)
         for j in range(0, rows, panel):  # its own block, which is lower triangular
             here, width = i + j, min(panel, rows - j)
             corner_u = at_u + here * (ldu + 1)
-            _whiten_block(u, corner_u, ldu, rows - j, spare, here * (n + 1), n, width, work)
+            _solve_block(u, corner_u, ldu, rows - j, spare, here * (n + 1), n, width, False, work)
     for i in range(n):
         out[at + i * ld : at + i * ld + n] = 0
     step = panel if n <= 2 * _SMALL else _SMALL
@@ -445,8 +438,6 @@ def inverse(u, at_u, ldu, out, at, ld, n, spare, work):
             False, work,
         )  # fmt: skip
     for i in range(n):
-        start = np.uintp(at + i * ld)
-        for j in range(np.uintp(n)):
-            out[start + j] = -out[start + j]
+        negate(out, at + i * ld, n)
     for i in range(0, n, 8):
         transpose(out, at + i * (ld + 1), ld, out, at + i * (ld + 1), ld, min(8, n - i), n - i)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck.linalg import _compiled, _tile
+from hck.linalg import _compiled, flat
 from hck.linalg._compiled import exposed
 
 
@@ -45,12 +45,6 @@ def inverse(factor: Tensor) -> Tensor:
     out = torch.empty_like(factor)
     _inverse(flat(factor), flat(out), len(factor), factor.shape[-1])
     return out
-
-
-def flat(stack: Tensor) -> np.ndarray:
-    """The memory of a contiguous tensor."""
-    _tile.provide(stack.itemsize)
-    return stack.detach().view(-1).numpy()
 
 
 def numbers(which: Tensor | None, members: int) -> np.ndarray:

@@ -92,12 +92,17 @@ def call_external(
         kind, value = kinds.pop(0), values.pop(0)
         if isinstance(kind, types.Array):
             kinds.pop(0)
-            start = builder.ptrtoint(context.make_array(kind)(context, builder, value).data, _INT)
-            value = builder.add(start, builder.mul(values.pop(0), _INT(kind.dtype.bitwidth // 8)))
+            value = _address(context, builder, kind, value, values.pop(0))
         given.append(value)
     returns = ir.VoidType() if result is types.void else context.get_value_type(result)
     function = ir.FunctionType(returns, [value.type for value in given])
     return builder.call(cgutils.get_or_insert_function(builder.module, function, name), given)
+
+
+def _address(context: Any, builder: Any, kind: Any, array: Any, offset: Any) -> Any:
+    """The address of an element of an array."""
+    start = builder.ptrtoint(context.make_array(kind)(context, builder, array).data, _INT)
+    return builder.add(start, builder.mul(offset, _INT(kind.dtype.bitwidth // 8)))
 
 
 def _tile_writer(kind: Any) -> Any:
@@ -184,8 +189,8 @@ def _mover(lanes_of: Callable[[int], int], vectors: int) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             lanes = lanes_of(source.dtype.bitwidth // 8)
             writer = Writer(context, builder, source.dtype, 1, vectors, lanes)
-            at_source = writer.address(source, arguments[0], arguments[1])
-            at_target = writer.address(target, arguments[2], arguments[3])
+            at_source = _address(context, builder, source, *arguments[:2])
+            at_target = _address(context, builder, target, *arguments[2:])
             for v in range(vectors):
                 offset = _INT(v * lanes * writer.size)
                 writer.store(writer.load(builder.add(at_source, offset)), builder.add(at_target, offset))
@@ -309,10 +314,6 @@ class Writer:
                 values[q] = [
                     builder.call(self.fma, [minus, values[p][v], values[q][v]]) for v in self.vectors
                 ]
-
-    def address(self, kind: Any, array: Any, offset: Any) -> Any:
-        start = self.context.make_array(kind)(self.context, self.builder, array).data
-        return self.builder.add(self.builder.ptrtoint(start, _INT), self.bytes(offset))
 
     def bytes(self, elements: Any) -> Any:
         return self.builder.mul(elements, _INT(self.size))
