@@ -57,39 +57,54 @@ def consecutive(start: Tensor, count: Tensor, width: int, full: bool) -> Blocks:
     return Blocks(index if full else index.masked_fill(step >= count[:, None], -1), full)
 
 
-def ranges(start: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """All positions of groups of consecutive positions, group after group, and the group of each."""
-    group = torch.arange(len(start), device=start.device).repeat_interleave(count)
-    shift = start - (count.cumsum(0) - count)
-    return torch.arange(len(group), device=start.device) + shift[group], group
+def ranges(start: Tensor, count: Tensor, total: int | None = None) -> tuple[Tensor, Tensor]:
+    """All positions of groups of consecutive positions, group after group, and the group of each.
+
+    `total` is the number of positions; who knows it need not wait for a GPU to tell.
+    """
+    stop = count.cumsum(0)
+    if total is None:
+        group = torch.arange(len(start), device=start.device).repeat_interleave(count)
+        number = torch.arange(len(group), device=start.device)
+    else:
+        number = torch.arange(total, device=start.device)
+        group = torch.searchsorted(stop, number, right=True)
+    return number + (start - stop + count)[group], group
 
 
-def batches(start: Tensor, count: Tensor, per_chunk: Callable[[int], int]) -> list[Batch]:
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor in the CPU's memory on a device, without waiting for the device."""
+    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
+
+
+def batches(
+    start: Tensor, count: Tensor, per_chunk: Callable[[int], int], device: torch.device | None = None
+) -> list[Batch]:
     """Groups of consecutive positions in batches of similar size; empty groups are left out.
 
     Parameters
     ----------
     start, count : Tensor of shape (groups,)
-        Group g holds the positions start[g], …, start[g] + count[g] - 1.
+        Group g holds the positions start[g], …, start[g] + count[g] - 1. In the CPU's memory, or one has to
+        wait for them.
     per_chunk : callable
         The largest number of blocks in one batch, given their width.
+    device : torch.device, optional
+        Where the batches are to be; by default where `start` is.
     """
-    order = torch.argsort(count, descending=True, stable=True)
-    sizes, number = torch.unique_consecutive(count[order], return_counts=True)
-    sizes, number = sizes.tolist(), number.tolist()  # the one synchronisation
-    found, first, done = [], 0, 0
-    while first < len(sizes) and sizes[first] > 0:
-        width = sizes[first]
-        least = max(1, int(width * (1 - _WASTE)))
-        last = first + 1
-        while last < len(sizes) and sizes[last] >= least:
-            last += 1
-        alike = order[done : done + sum(number[first:last])].sort().values
-        for groups in alike.split(max(1, per_chunk(width))):
-            blocks = consecutive(start[groups], count[groups], width, last == first + 1)
-            found.append(Batch(blocks.index, blocks.full, groups))
-        done += len(alike)
-        first = last
+    device = start.device if device is None else device
+    start, count = start.cpu(), count.cpu()
+    found, widest = [], int(count.max()) if len(count) else 0
+    while widest > 0:
+        least = max(1, int(widest * (1 - _WASTE)))
+        alike = ((count >= least) & (count <= widest)).nonzero().squeeze(1)
+        full = int(count[alike].min()) == widest
+        for groups in alike.split(max(1, per_chunk(widest))):
+            begin, length = send(start[groups], device), send(count[groups], device)
+            blocks = consecutive(begin, length, widest, full)
+            found.append(Batch(blocks.index, blocks.full, send(groups, device)))
+        smaller = count.where(count < least, 0)
+        widest = int(smaller.max())
     return found
 
 

@@ -7,6 +7,7 @@ The rest of the package never asks what a point is. It asks for kernel values be
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,15 +17,16 @@ from torch import Tensor
 
 from hck.blocks import Blocks
 from hck.kernels._fused import Profile, fusable, fused_cross
+from hck.linalg import flat, has_triton
 from hck.objects import object_array
+from hck.parallel import chunks, for_each, grain
 
 if TYPE_CHECKING:
     from hck.kernels import Kernel
 
 __all__ = ["DensePoints", "ObjectPoints", "Points", "SparsePoints", "as_points", "as_points_like", "cross"]
 
-_CHUNK = 2**17  # numbers gathered at once when projecting: about what a cache holds
-_FEW_DIRECTIONS = 32
+_CHUNK = 2**17  # numbers gathered at once: about what a cache holds
 
 
 class Points(ABC):
@@ -60,9 +62,7 @@ class Points(ABC):
         """How many numbers a point has once gathered; 0 if none are gathered."""
 
     @abstractmethod
-    def _cross(
-        self, kernel: "Kernel", rows: Blocks, other: "Points", columns: Blocks, upper: bool
-    ) -> Tensor: ...
+    def _cross(self, kernel: "Kernel", rows: Blocks, other: "Points", columns: Blocks) -> Tensor: ...
 
 
 class VectorPoints(Points):
@@ -95,7 +95,7 @@ class DensePoints(VectorPoints):
     """Rows of a tensor of shape (n, d)."""
 
     def __init__(self, x: Tensor) -> None:
-        self.x = x
+        self.x = x.contiguous()
         self.dtype, self.device, self.n_features = x.dtype, x.device, x.shape[1]
 
     def __len__(self) -> int:
@@ -119,19 +119,19 @@ class DensePoints(VectorPoints):
         return self.n_features
 
     def project(self, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
-        directions = directions.to(self.dtype)
-        if len(directions) <= _FEW_DIRECTIONS and 2 * len(rows) >= len(self):
-            # All points on all directions, in the order of memory: cheaper than gathering rows.
-            pick = torch.zeros(len(self), dtype=torch.long, device=self.device)
-            pick[rows] = which
-            step = max(1, _CHUNK // self.n_features) if self.device.type == "cpu" else len(self)
-            turned = directions.mT
-            parts = zip(self.x.split(step), pick.split(step), strict=True)
-            return torch.cat([(x @ turned).gather(1, p[:, None])[:, 0] for x, p in parts])[rows]
-        out = torch.empty(len(rows), dtype=self.dtype, device=self.device)
-        step = max(1, _CHUNK // self.n_features)
-        for i in range(0, len(rows), step):
-            torch.sum(self.x[rows[i : i + step]] * directions[which[i : i + step]], 1, out=out[i : i + step])
+        directions = directions.to(self.dtype).contiguous()
+        if self.device.type != "cpu":
+            if has_triton():
+                return import_module("hck.partition._triton").project(self.x, rows, directions, which)
+            return (self.x[rows] * directions[which]).sum(1)
+        out = torch.empty(len(rows), dtype=self.dtype)
+        x, arrays = flat(self.x), [flat(part) for part in (rows, which, out)]
+
+        def work(part: slice) -> None:
+            i, j, to = (array[part] for array in arrays)
+            import_module("hck.partition._compiled").project(x, self.n_features, i, flat(directions), j, to)
+
+        for_each(work, chunks(0, len(rows), grain(len(rows), 1000 + 4 * self.n_features)), self.device)
         return out
 
     def accumulate(self, rows: Tensor, weights: Tensor, which: Tensor, groups: int) -> Tensor:
@@ -155,17 +155,14 @@ class DensePoints(VectorPoints):
     def numpy(self, rows: Tensor) -> np.ndarray:
         return self.x[rows].cpu().numpy()
 
-    def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks, upper: bool) -> Tensor:
-        profile = fusable(kernel.profile(), self.x, other.x)
-        if profile is not None:
-            return fused_cross(profile, self.x, rows, other.x, columns, upper)
+    def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks) -> Tensor:
         return _mask(kernel.evaluate(self.x[rows.safe], other.x[columns.safe]), rows, columns)
 
 
 class _BlockwisePoints(Points):
     """Points whose kernel values are computed block after block on the CPU."""
 
-    def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks, upper: bool) -> Tensor:
+    def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks) -> Tensor:
         shape = (len(rows), rows.index.shape[1], columns.index.shape[1])
         out = torch.zeros(shape, dtype=self.dtype)
         for block, i, j in zip(out, rows.index.cpu().numpy(), columns.index.cpu().numpy(), strict=True):
@@ -256,7 +253,13 @@ class ObjectPoints(_BlockwisePoints):
 
 
 def cross(
-    kernel: "Kernel", left: Points, rows: Blocks, right: Points, columns: Blocks, upper: bool = False
+    kernel: "Kernel",
+    left: Points,
+    rows: Blocks,
+    right: Points,
+    columns: Blocks,
+    upper: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Kernel values between blocks of points, 0 where either side is padding.
 
@@ -268,13 +271,20 @@ def cross(
         Blocks of positions in `left` and in `right`, equally many.
     upper : bool
         Whether only what lies on and above the diagonal of each block is needed. The rest may be anything.
+    out : Tensor of shape (blocks, rows' width, columns' width), optional
+        Contiguous memory for the result.
 
     Returns
     -------
     Tensor of shape (blocks, rows' width, columns' width)
     """
     check_same_kind(left, right)
-    return left._cross(kernel, rows, right, columns, upper)
+    if isinstance(left, DensePoints):
+        profile = fusable(kernel.profile(), left.x, right.x)
+        if profile is not None:
+            return fused_cross(profile, left.x, rows, right.x, columns, upper, out)
+    values = left._cross(kernel, rows, right, columns)
+    return values if out is None else out.copy_(values)
 
 
 @dataclass

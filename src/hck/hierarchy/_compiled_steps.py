@@ -8,11 +8,10 @@ kernel (`hck.kernels._compiled`), and are given if it is -1.
 
 import numpy as np
 
+from hck.jit import compiled, exposed
 from hck.kernels import _compiled as kernels
 from hck.linalg._compiled import (
-    compiled,
     copy,
-    exposed,
     factor,
     inverse,
     negate,

@@ -47,6 +47,8 @@ class Blueprint:
     budget : int
         Bytes that temporaries should stay within.
     verbose : bool
+    factors : dict of int to Tensor
+        C of the inner nodes of the levels that are prepared.
     """
 
     kernel: Kernel
@@ -56,7 +58,7 @@ class Blueprint:
     layout: Layout
     budget: int
     verbose: bool = False
-    _factors: dict[int, Tensor] = field(default_factory=dict)
+    factors: dict[int, Tensor] = field(default_factory=dict)
 
     @property
     def rank(self) -> int:
@@ -121,33 +123,37 @@ class Blueprint:
             raise ValueError("noise must be numbers, none negative")
         return self.layout.pad(noise.expand(tree.n_points), noise)[:, 0]
 
-    def landmark_factor(self, slots: Tensor) -> Tensor:
-        """C of inner nodes, given by their slots in the tree."""
+    def landmark_factor(self, slots: Tensor, out: Tensor | None = None) -> Tensor:
+        """C of inner nodes, given by their slots in the tree; `out` is memory that may be used for it."""
         z, block = self.landmarks.points, self.landmarks.blocks[slots]
-        values = cross(self.kernel, z, block, z, block, upper=True)
+        values = cross(self.kernel, z, block, z, block, upper=True, out=out)
         # a padded landmark has a zero row and 1 on the diagonal
-        values.diagonal(dim1=-2, dim2=-1).add_(torch.where(block.mask, values.new_tensor(self.jitter), 1.0))
+        jitter = values.new_full((), self.jitter)
+        values.diagonal(dim1=-2, dim2=-1).add_(jitter if block.full else jitter.where(block.mask, 1))
         return linalg.factor_(values, "the landmark matrix K(Z, Z) + jitter I")
 
     def prepare(self, level: int) -> None:
         """Compute C of a level, and keep it until `release`. Level -1 is the root's parent."""
-        if level in self._factors:
+        if level in self.factors:
             return
         rank, z = self.rank, self.landmarks.points
         if level < 0:
-            self._factors[level] = self.landmark_factor(self._above())
+            self.factors[level] = self.landmark_factor(self._above())
             return
         first, stop = self.layout.levels[level]
-        out = self._factors[level] = torch.empty(stop - first, rank, rank, dtype=z.dtype, device=z.device)
+        out = self.factors[level] = torch.empty(stop - first, rank, rank, dtype=z.dtype, device=z.device)
 
         def work(here: slice) -> None:
-            out[here.start - first : here.stop - first] = self.landmark_factor(self.layout.slot[here])
+            part = out[here.start - first : here.stop - first]
+            factor = self.landmark_factor(self.layout.slot[here], part)
+            if factor.data_ptr() != part.data_ptr():
+                part.copy_(factor)
 
         for_each(work, self.chunks(first, stop), z.device, "Landmarks: factors", self.verbose)
 
     def release(self, level: int) -> None:
         """Forget C of a level."""
-        self._factors.pop(level, None)
+        self.factors.pop(level, None)
 
     def prepare_leaves(self) -> None:
         """Prepare the levels of the leaves' parents."""
@@ -160,7 +166,7 @@ class Blueprint:
         block = self.landmarks.blocks[layout.slot[layout.parents(batch)]]
         own = Values(self.kernel, self.points, batch, self.points, batch, upper=True)
         far = Values(self.kernel, self.landmarks.points, block, self.points, batch)
-        return LeafInput(own, far, self._factors[level], layout.within_level(k))
+        return LeafInput(own, far, self.factors[level], layout.within_level(k))
 
     def node(self, level: int, part: slice) -> NodeInput:
         """What W of some inner nodes of a level is made of; this level is prepared, and the one above."""
@@ -172,8 +178,8 @@ class Blueprint:
             return NodeInput(zero, None, None, which)
         parent = self._above() if level == 0 else layout.slot[layout.parent[part]]
         far = Values(self.kernel, z, blocks[parent], z, blocks[layout.slot[part]])
-        own = self._factors[level][part.start - first : part.stop - first]
-        return NodeInput(far, own, self._factors[level - 1], which)
+        own = self.factors[level][part.start - first : part.stop - first]
+        return NodeInput(far, own, self.factors[level - 1], which)
 
     def chunks(self, first: int, stop: int) -> list[slice]:
         """Inner nodes in slices small enough for their temporaries."""
@@ -182,7 +188,7 @@ class Blueprint:
         return chunks(first, stop, at_once(stop - first, each, rank**3, self.budget, self.points.device))
 
     def _above(self) -> Tensor:
-        return torch.tensor([self.layout.above], device=self.points.device)
+        return torch.full((1,), self.layout.above, device=self.points.device)
 
 
 def leaves_at_once(tree: Tree, points: Points, rank: int, budget: int) -> Callable[[int], int]:
@@ -221,7 +227,7 @@ def build_matrix(blueprint: Blueprint) -> tuple[HierarchicalMatrix, Tensor]:
     every = range(len(layout.leaves))
     leaves = list(parallel_map(leaf, every, device, "Leaves: kernel", blueprint.verbose))
     residual, basis = [own for own, _ in leaves], [v for _, v in leaves]
-    factors = torch.cat([blueprint._factors[level] for level in range(len(layout.levels))])
+    factors = torch.cat([blueprint.factors[level] for level in range(len(layout.levels))])
     for level in range(len(layout.levels)):
         blueprint.release(level)
     return HierarchicalMatrix(layout, residual, basis, torch.cat(transfer)), factors

@@ -74,7 +74,7 @@ class Nodes:
     parent : Tensor
         Their parents, counted within the level above.
     packed, diagonal : Tensor
-        A and M = (I − X)⁻¹, in the room of one (`hck.linalg.pack`).
+        A and M = (I − X)⁻¹, in the room of one (`hck.linalg.pack_`).
     whitened : Tensor
         H = A⁻¹ W.
     """
@@ -168,13 +168,16 @@ class Factor:
         layout, filtered = self.layout, self.filtered
         source.prepare_leaves()
         boxes = {level: self._inbox(level, inboxes) for level in layout.leaf_levels}
+        alone = self.device.type != "cpu"  # no other batch is worked on at the same time
 
         def work(k: int) -> tuple[Tensor, Tensor, Tensor, Inbox | None]:
             batch, where, box = layout.leaves[k], layout.within_level(k), boxes[layout.leaf_levels[k]]
             variance = noise[batch.index]
             if not batch.full:
                 variance = variance.where(batch.mask, 1)
-            private = None if layout.leaves_closed[k] else Inbox.empty(len(where), self.rank, filtered.b)
+            private = (
+                None if alone or layout.leaves_closed[k] else Inbox.empty(len(where), self.rank, filtered.b)
+            )
             to = where if private is None else torch.arange(len(where), device=where.device)
             factor, y, a, half = leaf_up(
                 source.leaf(k), variance, filtered.b[batch.index], private or box, to
@@ -214,9 +217,10 @@ class Factor:
         for nodes, half in parallel_map(work, self._chunks(level), self.device):
             self.nodes[level].append(nodes)
             self.log_determinant += 2 * half
+        source.release(level)
         if level == 0:
             self.message = parents
-        source.release(level)
+            source.release(-1)
 
     def _chunks(self, level: int) -> list[slice]:
         """The inner nodes of a level in slices small enough for their temporaries.

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hck import linalg
 from hck.hierarchy.blueprint import Blueprint, build_matrix
 from hck.hierarchy.extend import Extension, cross_matrix
 from hck.hierarchy.factor import Factor, Stored
@@ -88,7 +89,7 @@ class HierarchicalKernel:
         blueprint = Blueprint.of(
             kernel, x, rank, leaf_size, partition, landmarks, jitter, memory_budget, generator, verbose
         )
-        matrix, factor = build_matrix(blueprint)
+        matrix, factor = linalg.without_waiting(lambda: build_matrix(blueprint), blueprint.points.device)
         return cls(blueprint, factor, matrix)
 
     def __matmul__(self, b: Tensor) -> Tensor:
@@ -141,8 +142,12 @@ class HierarchicalKernel:
         verbose : bool, default=False
             Show progress.
         """
-        source = Stored(self.matrix, overwrite)
-        return Factor(source, self.blueprint.pad_noise(noise), self.budget, verbose=verbose)
+        source, padded = Stored(self.matrix, overwrite), self.blueprint.pad_noise(noise)
+
+        def work() -> Factor:
+            return Factor(source, padded, self.budget, verbose=verbose)
+
+        return work() if overwrite else linalg.without_waiting(work, padded.device)
 
     def extend(self, w: Tensor) -> Extension:
         """x ↦ wᵀ k_h(X, x) for new points x (Algorithm 3)."""
@@ -166,7 +171,10 @@ class HierarchicalKernel:
 
     def _extension(self, w: Tensor, ambient: Tensor) -> Extension:
         """From weights and what the leaves hear of them, in the tree's order."""
-        landmark_weights(self.blueprint, ambient, self.landmark_factor)
+        for level, (first, stop) in enumerate(self.matrix.layout.levels):
+            self.blueprint.factors[level] = self.landmark_factor[first:stop]
+        landmark_weights(self.blueprint, ambient)
+        self.blueprint.factors.clear()
         return extension(self.blueprint, w, ambient)
 
     def cross(self, x: Any) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck.blocks import Batch, batches
+from hck.blocks import Batch, batches, send
 from hck.partition import Tree
 
 
@@ -53,19 +53,21 @@ class Layout:
     @classmethod
     def of(cls, tree: Tree, per_chunk: Callable[[int], int]) -> "Layout":
         """The layout of a tree, with at most `per_chunk(width)` leaves in a batch."""
-        start, size, leaf_parent = tree.start[tree.leaves], tree.size[tree.leaves], tree.leaf_parent
+        host, device = tree.host, tree.device
+        start, size = host.start[host.leaves], host.size[host.leaves]
         if tree.depth == 0:
-            zero = torch.zeros_like(leaf_parent)
-            return cls(tree, batches(start, size, per_chunk), [0], leaf_parent, zero, zero, [(0, 1)])
+            zero = torch.zeros_like(tree.leaf_parent)
+            leaves = batches(start, size, per_chunk, device)
+            return cls(tree, leaves, [0] * len(leaves), tree.leaf_parent, zero, zero, [(0, 1)])
         leaves, leaf_levels = [], []
-        for level, (first, stop) in enumerate(tree.inner_levels):
-            below = size.where((leaf_parent >= first) & (leaf_parent < stop), 0)
-            found = batches(start, below, per_chunk)
+        level_of = host.level[host.leaves] - 1
+        for level in level_of.unique().tolist():
+            found = batches(start, size.where(level_of == level, 0), per_chunk, device)
             leaves += found
             leaf_levels += [level] * len(found)
-        parent = tree.slot[tree.parent[tree.inner].clamp_min(0)]
-        slot = torch.arange(len(parent), device=tree.device)
-        return cls(tree, leaves, leaf_levels, leaf_parent, slot, parent, tree.inner_levels)
+        parent = send(host.slot[host.parent[host.inner].clamp_min(0)], device)
+        slot = torch.arange(len(parent), device=device)
+        return cls(tree, leaves, leaf_levels, tree.leaf_parent, slot, parent, tree.inner_levels)
 
     @property
     def n_slots(self) -> int:

@@ -106,6 +106,11 @@ class Inbox:
         self.information.index_add_(0, where, theta, alpha=-1)
         self.mean.index_add_(0, where, t, alpha=-1)
 
+    def subtract_identity(self, where: Tensor) -> None:
+        """Receive −I from children."""
+        diagonal = self.information.diagonal(dim1=-2, dim2=-1)
+        diagonal.index_add_(0, where, diagonal.new_ones(len(where), diagonal.shape[1]))
+
     def pour(self, where: Tensor, other: "Inbox") -> None:
         """Receive what another inbox has received, row by row."""
         self.information.index_add_(0, where, other.information)
@@ -131,7 +136,8 @@ def leaf_up(
     if linalg.can_compile(*_tensors(given.own, given.far), b):
         return _leaf_up_compiled(given, noise, b, parents, where)
     residual, basis = given.blocks()
-    factor = linalg.factor_(residual + torch.diag_embed(noise), _LEAF)
+    residual.diagonal(dim1=-2, dim2=-1).add_(noise)
+    factor = linalg.factor_(residual, _LEAF)
     y = linalg.whiten_(factor, basis)
     a = linalg.whiten_(factor, b)
     parents.add(where, y.mT @ y, y.mT @ a)
@@ -155,18 +161,21 @@ def node_up(
     """
     if linalg.can_compile(inbox.information, *_tensors(given.far)):
         return _node_up_compiled(inbox, given, parents)
-    identity = torch.eye(inbox.information.shape[-1], dtype=inbox.mean.dtype, device=inbox.mean.device)
-    factor = linalg.factor_(identity - inbox.information, _NODE)
     w = given.transfer()
+    information = inbox.information.neg_()
+    information.diagonal(dim1=-2, dim2=-1).add_(1)
+    factor = linalg.factor_(information, _NODE)
     h = linalg.whiten_(factor, w)
-    innovation = torch.baddbmm(torch.baddbmm(identity, h.mT, h), w.mT, w, alpha=-1)
+    innovation = (h.mT @ h).baddbmm_(w.mT, w, alpha=-1)
+    innovation.diagonal(dim1=-2, dim2=-1).add_(1)
     root = linalg.factor_(innovation, _ROOT)
     m = linalg.inverse(root)
     nu = linalg.whiten_(factor, -inbox.mean)
     q = h.mT @ nu
-    parents.add(given.which, m - identity, m @ q)
+    parents.add(given.which, m, m @ q)
+    parents.subtract_identity(given.which)  # Θ = M − I
     half = linalg.half_log_determinant(factor) + linalg.half_log_determinant(root)
-    return *linalg.pack(factor, m), h, nu, q, half
+    return *linalg.pack_(m, factor), h, nu, q, half
 
 
 def node_down(packed: Tensor, diagonal: Tensor, h: Tensor, nu: Tensor, q: Tensor, above: Tensor) -> Tensor:
@@ -176,8 +185,8 @@ def node_down(packed: Tensor, diagonal: Tensor, h: Tensor, nu: Tensor, q: Tensor
         z = above.contiguous()
         _compiled(packed.dtype).node_down(*map(flat, (packed, diagonal, h, nu, q, z)), r, k)
         return z
-    factor, m = linalg.unpack(packed, diagonal)
-    return linalg.unwhiten_(factor, torch.baddbmm(nu, h, m @ (above - q)))
+    gain = linalg.multiply_packed(packed, diagonal, above - q)
+    return linalg.unwhiten_packed(packed, diagonal, torch.baddbmm(nu, h, gain))
 
 
 def leaf_down(factor: Tensor, y: Tensor, a: Tensor, above: Tensor) -> tuple[Tensor, Tensor]:

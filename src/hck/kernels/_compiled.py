@@ -5,8 +5,9 @@ Distances are sums of differences, without the cancellation that an expansion of
 
 import numpy as np
 
+from hck.jit import compiled, exposed
 from hck.kernels._tile import HEIGHT, kernel_tile
-from hck.linalg._compiled import aligned, compiled, copy, exposed, panel_of
+from hck.linalg._compiled import aligned, copy, panel_of
 from hck.linalg._tile import apart
 
 

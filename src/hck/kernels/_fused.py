@@ -1,7 +1,7 @@
 """Kernel values between blocks of dense points, without storing anything but the result."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hck.blocks import Blocks
-from hck.linalg import flat
+from hck.linalg import flat, has_triton
 
 NAMES = ("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52")
 _MOST_FEATURES = 256  # beyond, distances are a matrix product's work
@@ -36,18 +36,31 @@ class Profile:
 def fusable(profile: Profile | None, x: Tensor, z: Tensor) -> Profile | None:
     """The profile, if compiled code can evaluate it on these points."""
     wanted = torch.is_grad_enabled() and (x.requires_grad or z.requires_grad)
-    return None if wanted or x.shape[1] > _MOST_FEATURES or x.device.type != "cpu" else profile
+    there = x.device.type == "cpu" or has_triton()
+    return None if wanted or x.shape[1] > _MOST_FEATURES or not there else profile
 
 
 def fused_cross(
-    profile: Profile, x: Tensor, rows: Blocks, z: Tensor, columns: Blocks, upper: bool = False
+    profile: Profile,
+    x: Tensor,
+    rows: Blocks,
+    z: Tensor,
+    columns: Blocks,
+    upper: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Values between blocks of rows of x (points, d) and of z, 0 where either side is padding.
 
-    With `upper`, only what lies on and above the diagonal counts.
+    With `upper`, only what lies on and above the diagonal counts. `out` is memory for the result.
     """
     (members, n), m, d = rows.index.shape, columns.index.shape[1], x.shape[1]
-    out = x.new_empty(members, n, m)
+    out = x.new_empty(members, n, m) if out is None else out
+    if x.device.type != "cpu":
+        fixed = not isinstance(profile.lengthscale, Tensor)
+        weights = (_weights if fixed else _weights.__wrapped__)(profile, x.shape[1], x.dtype, x.device)
+        name = NAMES.index(profile.name)
+        import_module("hck.kernels._triton").evaluate(name, weights, x, rows, z, columns, upper, out)
+        return out
     left, right = flat(rows.index), flat(columns.index)
     compiled_kernels(x.itemsize).evaluate(
         flat(x), left, flat(z), right, *arguments(profile, x), flat(out), members, n, m, d, upper
@@ -65,9 +78,23 @@ def compiled_kernels(itemsize: int) -> Any:
 
 def arguments(profile: Profile, x: Tensor) -> tuple[np.ndarray, int, float]:
     """A profile as compiled code takes it: 1 over the lengthscales (d,), the number of f, the amplitude."""
-    scale = torch.as_tensor(profile.lengthscale, dtype=x.dtype).detach()
-    check_lengthscales(scale, x.shape[1])
-    return (1 / scale.expand(x.shape[1])).numpy(), NAMES.index(profile.name), profile.amplitude
+    scales = _scales(profile.lengthscale, x.shape[1], x.dtype, x.device)
+    return (1 / scales).numpy(), NAMES.index(profile.name), profile.amplitude
+
+
+def _scales(scale: float | Tensor, d: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The lengthscale of each feature."""
+    if not isinstance(scale, Tensor):
+        return torch.full((d,), scale, dtype=dtype, device=device)
+    check_lengthscales(scale, d)
+    return scale.detach().to(device, dtype).expand(d)
+
+
+@lru_cache(64)
+def _weights(profile: Profile, d: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """1 over the lengthscales, and the amplitude."""
+    amplitude = torch.full((1,), profile.amplitude, dtype=dtype, device=device)
+    return torch.cat([1 / _scales(profile.lengthscale, d, dtype, device), amplitude])
 
 
 def check_lengthscales(scale: Tensor, n_features: int) -> None:

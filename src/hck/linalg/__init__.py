@@ -13,9 +13,10 @@ for, torch (`_generic`).
 """
 
 import warnings
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,22 +24,34 @@ from torch import Tensor
 
 from hck.errors import NotPositiveDefiniteError, NumericalWarning
 from hck.linalg import _generic
+from hck.linalg._generic import has_triton
 
 __all__ = [
     "can_compile",
     "factor_",
     "flat",
     "half_log_determinant",
+    "has_triton",
     "inverse",
     "jitters",
     "mirror",
-    "pack",
+    "multiply_packed",
+    "pack_",
     "report",
     "subtract_gram_",
     "unpack",
     "unwhiten_",
+    "unwhiten_packed",
     "whiten_",
+    "without_waiting",
 ]
+
+Result = TypeVar("Result")
+
+_FEW_COLUMNS = 4  # to multiply by without unpacking
+
+# Where factorizations on a GPU note that one has failed while nobody looks: one number, or nothing.
+_failures: list[Tensor] = []
 
 
 def factor_(matrix: Tensor, what: str) -> Tensor:
@@ -62,11 +75,32 @@ def factor_(matrix: Tensor, what: str) -> Tensor:
         matrix = matrix.contiguous()
         jitter = _fast(matrix.dtype).factor_(matrix, first, last)
         factor = matrix
+    elif _failures and not matrix.requires_grad:
+        return _generic.factor_by_halves_(matrix, _failures[0].expand(len(matrix)))
     else:
         factor, jitter = _generic.factor(matrix, first, last)
     if jitter is not None:
         report(jitter, matrix.dtype, what)
     return factor
+
+
+def without_waiting(work: Callable[[], Result], device: torch.device) -> Result:
+    """The result of some work with factorizations, done without a look at each of them on a GPU.
+
+    To look is to wait: the GPU then idles until the next command arrives. So a failure is only noted, and if
+    there was one in the end the work is done again, with a look at each, and with jitter where it is needed.
+    """
+    if device.type != "cuda" or _failures:
+        return work()
+    _failures.append(torch.zeros(1, dtype=torch.int32, device=device))
+    try:
+        result = work()
+    finally:
+        failures = _failures.pop()
+    if not failures:
+        return result
+    del result
+    return work()
 
 
 def whiten_(factor: Tensor, x: Tensor, which: Tensor | None = None) -> Tensor:
@@ -106,16 +140,19 @@ def half_log_determinant(factor: Tensor) -> Tensor:
     return -half if _generic.is_inverse(factor) else half
 
 
-def pack(factor: Tensor, symmetric: Tensor) -> tuple[Tensor, Tensor]:
+def pack_(symmetric: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
     """A factor and a symmetric matrix in the room of one, and the diagonal of the latter."""
+    diagonal = symmetric.diagonal(dim1=-2, dim2=-1).contiguous()
+    if _own_kernels(factor):
+        _generic.triton().pack_(symmetric.contiguous(), factor)
+        return factor, diagonal
     mask = torch.ones(factor.shape[-2:], dtype=torch.bool, device=factor.device).triu()
     kept = mask.mT if _generic.is_inverse(factor) else mask
-    diagonal = symmetric.diagonal(dim1=-2, dim2=-1).contiguous()
     return torch.where(kept, factor, symmetric), diagonal
 
 
 def unpack(packed: Tensor, diagonal: Tensor) -> tuple[Tensor, Tensor]:
-    """What `pack` was given; the symmetric matrix with both triangles."""
+    """What `pack_` was given; the symmetric matrix with both triangles."""
     if _generic.is_inverse(packed):
         upper = packed.triu(1)
         symmetric = upper + upper.mT
@@ -126,6 +163,20 @@ def unpack(packed: Tensor, diagonal: Tensor) -> tuple[Tensor, Tensor]:
         factor = packed  # below the diagonal it has no meaning
     symmetric.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
     return factor, symmetric
+
+
+def multiply_packed(packed: Tensor, diagonal: Tensor, x: Tensor) -> Tensor:
+    """S X for the symmetric matrix S of `pack_`."""
+    if x.shape[-1] <= _FEW_COLUMNS and _own_kernels(packed, x):
+        return _generic.triton().multiply_packed(packed, diagonal, x)
+    return unpack(packed, diagonal)[1] @ x
+
+
+def unwhiten_packed(packed: Tensor, diagonal: Tensor, x: Tensor) -> Tensor:
+    """L⁻ᵀ X for the factor of `pack_`."""
+    if x.shape[-1] <= _FEW_COLUMNS and _own_kernels(packed, x):
+        return _generic.triton().multiply_packed_factor(packed, x)
+    return unwhiten_(unpack(packed, diagonal)[0], x)
 
 
 def can_compile(*tensors: Tensor) -> bool:
@@ -142,6 +193,12 @@ def jitters(dtype: torch.dtype) -> tuple[float, float]:
 def flat(tensor: Tensor) -> np.ndarray:
     """The numbers of a tensor as compiled code takes them; its own memory if it is contiguous."""
     return tensor.detach().contiguous().view(-1).numpy()
+
+
+def _own_kernels(*tensors: Tensor) -> bool:
+    """Whether to use our own kernels on a GPU; they have no gradients."""
+    wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    return not wanted and tensors[0].is_cuda and has_triton()
 
 
 @cache

@@ -6,11 +6,10 @@ diagonal has no meaning. `work` is scratch memory, from `scratch`.
 """
 
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numba import njit, types
 
+from hck.jit import compiled
 from hck.linalg._tile import HEIGHTS, VECTOR_BYTES, apart, corner, move_column, move_row, tile
 
 _PANEL_4, _PANEL_8 = 2 * VECTOR_BYTES // 4, 2 * VECTOR_BYTES // 8
@@ -19,25 +18,6 @@ _BLOCK = 64  # larger matrices are done in blocks of this order
 _DEPTH = 128  # rows of A and B that are packed at once, ...
 _BREADTH = 128  # ... and columns of A
 _SMALL = 64  # depth up to which nothing is packed
-
-_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-exposed = njit(**_OPTIONS, cache=True)  # called from Python
-
-
-def compiled(function: Any, **options: Any) -> Any:
-    """Compile a function that is called from compiled code only, once for each type of number.
-
-    numba would compile it anew for every constant among the arguments of a call, which takes a minute in all.
-    """
-    options = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
-    dispatcher = njit(**options)(function)
-    template = dispatcher.get_call_template
-
-    def without_constants(args: Any, kws: Any) -> Any:
-        return template(tuple(types.unliteral(kind) for kind in args), kws)
-
-    dispatcher.get_call_template = without_constants
-    return dispatcher
 
 
 @compiled

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hck.jit import exposed
 from hck.linalg import _compiled, flat
-from hck.linalg._compiled import exposed
 
 
 def factor_(matrix: Tensor, first: float, last: float) -> Tensor:

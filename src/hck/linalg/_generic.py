@@ -3,10 +3,15 @@
 On a CPU a factor of S = L Lᵀ is Lᵀ, on a GPU L⁻¹.
 """
 
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
 import torch
 from torch import Tensor
 
-# On a GPU, diagonal blocks up to this size are factored by the library, and everything else is products.
+# On a GPU, diagonal blocks up to this size are factored and inverted at once, and all else is products.
 _BLOCK = 64
 
 
@@ -53,30 +58,61 @@ def _factor(matrix: Tensor) -> tuple[Tensor, Tensor]:
     if matrix.requires_grad:
         lower, info = torch.linalg.cholesky_ex(matrix.mT)
         return _invert_lower(lower), info
-    result = torch.zeros_like(matrix)
-    info = torch.zeros(len(matrix), dtype=torch.int32, device=matrix.device)
-    _factor_by_halves(matrix, result, info)
-    return result, info
+    failed = torch.zeros(len(matrix), dtype=torch.int32, device=matrix.device)
+    return factor_by_halves_(matrix.clone(), failed), failed
 
 
-def _factor_by_halves(s: Tensor, out: Tensor, info: Tensor) -> None:
-    """Write L⁻¹ = R into the zeros `out` by recursive halving; add failures to `info`.
+def factor_by_halves_(matrix: Tensor, failed: Tensor) -> Tensor:
+    """L⁻¹ on a GPU, by recursive halving; `failed` (members,) is set to 1 for members that have none.
+
+    `failed` may be one number, expanded.
+    """
+    matrix = matrix.contiguous()
+    if matrix.numel():
+        _halve(matrix, failed)
+    return matrix
+
+
+def _halve(s: Tensor, failed: Tensor) -> None:
+    """Put L⁻¹ = R in place of S.
 
     With S = [[S₁₁, S₁₂], [·, S₂₂]] and L₂₁ = S₁₂ᵀ R₁₁ᵀ, R₂₂ belongs to S₂₂ − L₂₁ L₂₁ᵀ, and
     R₂₁ = −R₂₂ L₂₁ R₁₁.
     """
     n = s.shape[-1]
     if n <= _BLOCK:
-        lower, failed = torch.linalg.cholesky_ex(s.mT)
-        out.copy_(_invert_lower(lower))
-        info += failed
+        _invert_small_(s, failed)
         return
     half = (n // 2 + 7) // 8 * 8
-    r11, r22 = out[:, :half, :half], out[:, half:, half:]
-    _factor_by_halves(s[:, :half, :half], r11, info)
-    l21 = s[:, :half, half:].mT @ r11.mT
-    _factor_by_halves(torch.baddbmm(s[:, half:, half:], l21, l21.mT, alpha=-1), r22, info)
-    out[:, half:, :half] = torch.bmm(r22, l21 @ r11).neg_()
+    s11, s12, s21, s22 = s[:, :half, :half], s[:, :half, half:], s[:, half:, :half], s[:, half:, half:]
+    _halve(s11, failed)
+    l21 = s12.mT @ s11.mT
+    s12.zero_()
+    s22.baddbmm_(l21, l21.mT, alpha=-1)
+    _halve(s22, failed)
+    torch.baddbmm(s21, s22, l21 @ s11, beta=0, alpha=-1, out=s21)
+
+
+def _invert_small_(s: Tensor, failed: Tensor) -> None:
+    if s.is_cuda and has_triton():
+        triton().invert_factor_(s, failed)
+        return
+    lower, info = torch.linalg.cholesky_ex(s.mT)
+    s.copy_(_invert_lower(lower))
+    if failed.stride(0) == 0:
+        failed, info = failed[:1], info.amax(0, keepdim=True)
+    failed.bitwise_or_((info != 0).int())
+
+
+@cache
+def has_triton() -> bool:
+    """Whether kernels can be compiled for a GPU: on Linux Triton comes with torch."""
+    return find_spec("triton") is not None
+
+
+def triton() -> Any:
+    """Our own kernels, imported when they are first used."""
+    return import_module("hck.linalg._triton")
 
 
 def _invert_lower(lower: Tensor) -> Tensor:

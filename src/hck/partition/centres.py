@@ -73,7 +73,7 @@ class KMeans(Cutter):
             sizes[i, : len(centre)] = torch.bincount(label).cpu()
             centres.append(centre)
         count = torch.tensor([len(c) for c in centres], device=device)
-        return sizes.to(device), CentreRule(torch.cat(centres), count)
+        return sizes, CentreRule(torch.cat(centres), count)
 
     def _cluster(
         self, points: VectorPoints, rows: Tensor, generator: torch.Generator

@@ -3,14 +3,21 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib import import_module
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from hck.blocks import Blocks, consecutive, ranges
+from hck.blocks import consecutive, ranges, send
 from hck.kernels import Kernel
+from hck.linalg import flat
+from hck.parallel import chunks, for_each, grain
 from hck.partition.tree import Rule, Tree
 from hck.points import Points
+
+_SELECTION = 1000  # flops that take as long as selection does for each number
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,7 @@ class Frontier:
     order : Tensor of shape (n,)
         The points, so that those of each node are consecutive.
     start, size : Tensor of shape (nodes,)
-        Node i owns ``order[start[i] : start[i] + size[i]]``.
+        Node i owns ``order[start[i] : start[i] + size[i]]``. In the CPU's memory.
     generator : torch.Generator
         On the device of the points.
     """
@@ -41,11 +48,24 @@ class Frontier:
 
     def members(self) -> tuple[Tensor, Tensor]:
         """The points of all nodes, node after node, and the node (its number here) of each."""
-        position, which = ranges(self.start, self.size)
-        return self.order[position], which
+        position, which = ranges(*self.sent, int(self.size.sum()))
+        return (self.order if self.is_whole else self.order[position]), which
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether the nodes own all points, one node after another."""
+        stop = self.size.cumsum(0)
+        return int(stop[-1]) == len(self.order) and torch.equal(self.start, stop - self.size)
+
+    @cached_property
+    def sent(self) -> tuple[Tensor, Tensor]:
+        """`start` and `size` on the device of the points."""
+        start, size = send(torch.stack([self.start, self.size]), self.order.device)
+        return start, size
 
     def subset(self, which: Tensor) -> "Frontier":
         """Some of these nodes."""
+        which = which.cpu()
         return replace(self, start=self.start[which], size=self.size[which])
 
 
@@ -65,7 +85,7 @@ class Cutter(ABC):
         Returns
         -------
         child : Tensor of shape (nodes, most children)
-            The sizes of the children; 0 where a node has fewer.
+            The sizes of the children; 0 where a node has fewer. In the CPU's memory.
         rule : Rule
             Sends other points to the same children.
         """
@@ -76,9 +96,7 @@ def grow(points: Points, kernel: Kernel, cutter: Cutter, leaf_size: int, generat
     n, device = len(points), points.device
     cutter.check(points)
     order = torch.arange(n, device=device)
-    parents = [torch.full((1,), -1, device=device)]
-    starts = [torch.zeros(1, dtype=torch.long, device=device)]
-    sizes = [torch.full((1,), n, device=device)]
+    parents, starts, sizes = [torch.tensor([-1])], [torch.tensor([0])], [torch.tensor([n])]
     rules = []
     first = 0  # number of the first node of the level
     while True:
@@ -94,8 +112,14 @@ def grow(points: Points, kernel: Kernel, cutter: Cutter, leaf_size: int, generat
         first += len(starts[-1])
         starts.append(begin[real])
         sizes.append(child[real])
-    parent, start, size = torch.cat(parents), torch.cat(starts), torch.cat(sizes)
-    return Tree(parent, start, start + size, order, tuple(rules))
+    parent, start = torch.cat(parents), torch.cat(starts)
+    host = Tree(parent, start, start + torch.cat(sizes), order, tuple(rules))
+    if device.type == "cpu":
+        return host
+    parent, start, stop = (send(part, device) for part in (parent, start, host.stop))
+    tree = Tree(parent, start, stop, order, tuple(rules))
+    tree.__dict__["host"] = host
+    return tree
 
 
 def leaf_size_for(n: int, rank: int) -> int:
@@ -105,7 +129,7 @@ def leaf_size_for(n: int, rank: int) -> int:
 
 
 def halve(frontier: Frontier, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Order each node's points by `value` and halve them.
+    """Halve each node's points: those with the smaller values come first.
 
     Parameters
     ----------
@@ -117,25 +141,47 @@ def halve(frontier: Frontier, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     below, above : Tensor of shape (nodes,)
         The largest value in the first half and the smallest in the second.
     child : Tensor of shape (nodes, 2)
-        The sizes of the halves: equal, or the first has one more.
+        The sizes of the halves: equal, or the first has one more. In the CPU's memory.
     """
-    start, size = frontier.start, frontier.size
-    width = int(size.max())
-    place = consecutive(start, size, width, full=bool((size == width).all()))
-    table = _scatter(value, place)
-    table, by_value = table.sort(1)
-    reordered = frontier.order[place.safe].gather(1, by_value)
-    frontier.order[place.index[place.mask]] = reordered[place.mask]
-    half = (size + 1) // 2
-    below = table.gather(1, half[:, None] - 1)[:, 0]
-    above = table.gather(1, half[:, None])[:, 0]
-    return below, above, torch.stack([half, size - half], 1)
+    half = (frontier.size + 1) // 2
+    separate = _separate_by_selection if value.device.type == "cpu" else _separate_by_sorting
+    return *separate(frontier, value), torch.stack([half, frontier.size - half], 1)
 
 
-def _scatter(value: Tensor, place: Blocks) -> Tensor:
-    """Numbers listed block after block, as a table padded with infinity."""
-    if place.full:
-        return value.reshape(place.index.shape)
-    table = value.new_full(place.index.shape, torch.inf)
-    table[place.mask] = value
-    return table
+def _separate_by_sorting(frontier: Frontier, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Put the halves of each node in order; their largest and their smallest value."""
+    (start, size), order = frontier.sent, frontier.order
+    width = int(frontier.size.max())
+    full = bool((frontier.size == width).all())
+    if full and frontier.is_whole:
+        table, by_value = value.reshape(-1, width).sort(1)
+        order.copy_(order.reshape(-1, width).gather(1, by_value).reshape(-1))
+    else:  # where a node is padded, -1 leads to a spare row
+        place = consecutive(start, size, width, full).index
+        listed = place if frontier.is_whole else consecutive(size.cumsum(0) - size, size, width, full).index
+        table, by_value = torch.cat([value, value.new_full((1,), torch.inf)])[listed].sort(1)
+        padded = torch.cat([order, order[:1]])
+        padded[place] = padded[place].gather(1, by_value)
+        order.copy_(padded[:-1])
+    half = (size[:, None] + 1) // 2
+    return table.gather(1, half - 1)[:, 0], table.gather(1, half)[:, 0]
+
+
+def _separate_by_selection(frontier: Frontier, value: Tensor) -> tuple[Tensor, Tensor]:
+    """The same on the CPU, by quickselect."""
+    below, above = torch.empty(2, len(frontier), dtype=value.dtype)
+    arrays = [flat(part) for part in (frontier.order, frontier.start, value, below, above)]
+    stop = frontier.size.cumsum(0)
+    step = grain(len(frontier), _SELECTION * int(frontier.size.max()))
+
+    def work(part: slice) -> None:
+        _compiled().halve(*arrays, flat(frontier.size), flat(stop), part.start, part.stop)
+
+    for_each(work, chunks(0, len(frontier), step), value.device)
+    return below, above
+
+
+@cache
+def _compiled() -> Any:
+    """The compiled code, loaded when it is first used."""
+    return import_module("hck.partition._compiled")

@@ -52,7 +52,7 @@ class HyperplaneCutter(Cutter):
         rows, which = frontier.members()
         below, above, child = halve(frontier, points.project(rows, directions, pick[which]))
         for turn in _TURNS:
-            tied = _tied(below, above).nonzero().squeeze(1)
+            tied = (is_tied := _tied(below, above)).nonzero().squeeze(1)
             if len(tied) == 0:
                 break
             turned = _turned(directions[pick[tied]], turn, frontier.generator)
@@ -61,8 +61,10 @@ class HyperplaneCutter(Cutter):
             below[tied], above[tied], _ = halve(redo, points.project(rows, turned, which))
             pick[tied] = torch.arange(len(tied), device=pick.device) + len(directions)
             directions = torch.cat([directions, turned])
+        else:
+            is_tied = _tied(below, above)
         # Equal points on both sides cannot be told apart: new ones like them go to the first child.
-        threshold = torch.where(_tied(below, above), below, (below + above) / 2)
+        threshold = torch.where(is_tied, below, (below + above) / 2)
         return child, HyperplaneRule(directions, pick, threshold)
 
 
@@ -84,9 +86,10 @@ class PCA(HyperplaneCutter):
 
     def directions(self, frontier: Frontier) -> tuple[Tensor, Tensor]:
         nodes, points = len(frontier), as_vectors(frontier.points)
-        sample = frontier.size.clamp_max(_MOST_POINTS_PER_AXIS)
-        number, which = ranges(torch.zeros_like(sample), sample)
-        rows = frontier.order[frontier.start[which] + number * (frontier.size // sample)[which]]
+        start, size = frontier.sent
+        sample, seen = size.clamp_max(_MOST_POINTS_PER_AXIS), frontier.size.clamp_max(_MOST_POINTS_PER_AXIS)
+        number, which = ranges(torch.zeros_like(sample), sample, int(seen.sum()))
+        rows = frontier.order[start[which] + number * (size // sample)[which]]
         mean = points.mean(rows, which, nodes)
         axis = _random_directions(nodes, points, frontier.generator)
         for _ in range(_POWER_ITERATIONS):

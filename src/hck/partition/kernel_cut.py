@@ -65,15 +65,16 @@ def _attempt(frontier: Frontier, count: int) -> tuple[Tensor, Tensor, Tensor, Te
     """Cut by `count` poles drawn anew: the poles, their weights, and what `halve` returns."""
     points, generator = frontier.points, frontier.generator
     rows, which = frontier.members()
+    start, size = frontier.sent
     if count == 2:
-        number = _two_of(frontier.size, generator)
+        number = _two_of(size, generator)
         weights = torch.tensor([1.0, -1.0], dtype=points.dtype, device=points.device).repeat(len(frontier), 1)
     else:
         shape = (len(frontier), count)
         draw = torch.rand(shape, generator=generator, device=points.device, dtype=torch.float64)
-        number = (draw * frontier.size[:, None]).long()
+        number = (draw * size[:, None]).long()
         weights = torch.randn(shape, generator=generator, device=points.device, dtype=points.dtype)
-    poles = frontier.order[frontier.start[:, None] + number]
+    poles = frontier.order[start[:, None] + number]
     value = _project(frontier.kernel, points, rows, which, points, poles, weights)
     return poles, weights, *halve(frontier, value)
 

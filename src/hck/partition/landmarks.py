@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck.blocks import Blocks, batches, consecutive
+from hck.blocks import Blocks, batches, consecutive, send
 from hck.kernels import Kernel
 from hck.partition.centres import kmeans_centres
 from hck.partition.hyperplane import as_vectors
@@ -82,8 +82,8 @@ def choose_landmarks(
 
 
 def _uniform(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
-    start, size = tree.start[tree.inner], tree.size[tree.inner]
-    sample = sample_without_replacement(size, rank, generator)
+    size = tree.host.size[tree.host.inner]
+    sample, start = sample_without_replacement(size, rank, generator), tree.start[tree.inner]
     return Landmarks(points, Blocks((start[:, None] + sample.index).where(sample.mask, -1), sample.full))
 
 
@@ -170,21 +170,24 @@ def _like(x: Any, points: Points) -> Points:
 
 
 def sample_without_replacement(size: Tensor, count: int, generator: torch.Generator) -> Blocks:
-    """`count` different random numbers below size[i] for each i; all numbers where there are fewer."""
-    device = size.device
+    """`count` different random numbers below size[i] for each i; all numbers where there are fewer.
+
+    `size` is in the CPU's memory; the numbers are where the generator is.
+    """
+    device = generator.device
     width = min(count, int(size.max()))
     index = torch.full((len(size), width), -1, device=device)
     small = size <= 8 * width
-    for batch in batches(
-        torch.zeros_like(size), size.where(small, 0), lambda w: max(1, _VALUES_AT_ONCE // w)
-    ):
+    zero = torch.zeros_like(size)
+    for batch in batches(zero, size.where(small, 0), lambda w: max(1, _VALUES_AT_ONCE // w), device):
         key = torch.rand(batch.index.shape, generator=generator, device=device)
-        key = key.masked_fill(~batch.mask, 2.0)
+        if not batch.full:
+            key = key.masked_fill(~batch.mask, 2.0)
         picked = key.argsort(1)[:, :width]
-        index[batch.groups, : picked.shape[1]] = picked.where(picked < size[batch.groups][:, None], -1)
+        index[batch.groups, : picked.shape[1]] = batch.index.gather(1, picked)
     big = (~small).nonzero().squeeze(1)
     if len(big):
-        index[big] = _sample_by_rejection(size[big], width, generator)
+        index[send(big, device)] = _sample_by_rejection(send(size[big], device), width, generator)
     return Blocks(index, bool((size >= width).all()))
 
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import accumulate
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hck.blocks import send
 from hck.points import Points, as_points
 
 
@@ -24,6 +25,15 @@ class Rule(ABC):
     @abstractmethod
     def to(self, device: torch.device) -> "Rule":
         """The same rule with its arrays on `device`."""
+
+
+def _shape(compute: Callable[["Tree"], Tensor]) -> Any:
+    """A property that depends on the shape of a tree alone: found on the CPU, kept on the tree's device."""
+
+    def find(tree: "Tree") -> Tensor:
+        return compute(tree) if tree.host is tree else send(getattr(tree.host, compute.__name__), tree.device)
+
+    return cached_property(wraps(compute)(find))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,58 +71,67 @@ class Tree:
     # Shape ------------------------------------------------------------------------------------------
 
     @cached_property
+    def host(self) -> "Tree":
+        """The tree in the CPU's memory, where its shape can be asked for without waiting for a GPU."""
+        if self.device.type == "cpu":
+            return self
+        return Tree(self.parent.cpu(), self.start.cpu(), self.stop.cpu(), self.order)
+
+    @_shape
     def level(self) -> Tensor:
         """The distance of each node from the root."""
-        parent = self.parent.tolist()
-        level = [0] * len(parent)
-        for i in range(1, len(parent)):
-            level[i] = level[parent[i]] + 1
-        return torch.tensor(level, device=self.device)
+        level = torch.zeros_like(self.parent)
+        first, stop = 0, 1
+        while stop < self.n_nodes:
+            first, stop = stop, stop + int(self.n_children[first:stop].sum())
+            level[first:] += 1
+        return level
 
-    @cached_property
+    @_shape
     def n_children(self) -> Tensor:
         """The number of children of each node."""
         return torch.bincount(self.parent[1:], minlength=self.n_nodes)
 
-    @cached_property
+    @_shape
     def first_child(self) -> Tensor:
         """The first child of each node; meaningless for leaves."""
         return self.n_children.cumsum(0) - self.n_children + 1
 
-    @cached_property
+    @_shape
     def is_leaf(self) -> Tensor:
         return self.n_children == 0
 
-    @cached_property
+    @_shape
     def leaves(self) -> Tensor:
         """The nodes that are leaves, ascending. A leaf's position here is its leaf number."""
         return self.is_leaf.nonzero().squeeze(1)
 
-    @cached_property
+    @_shape
     def inner(self) -> Tensor:
         """The nodes that are not leaves, ascending. Such a node's position here is its slot."""
         return (~self.is_leaf).nonzero().squeeze(1)
 
-    @cached_property
+    @_shape
     def slot(self) -> Tensor:
         """The slot of each node; -1 for leaves."""
         slot = torch.full_like(self.parent, -1)
-        slot[self.inner] = torch.arange(len(self.inner), device=self.device)
+        slot[self.inner] = torch.arange(len(self.inner))
         return slot
 
     @cached_property
     def inner_levels(self) -> list[tuple[int, int]]:
         """The slots of each level, as ranges; from the root down."""
-        counts = torch.bincount(self.level[self.inner], minlength=self.depth).tolist()
+        host = self.host
+        counts = torch.bincount(host.level[host.inner], minlength=host.depth).tolist()
         stops = list(accumulate(counts))
         return [(stop - count, stop) for stop, count in zip(stops, counts, strict=True)]
 
-    @cached_property
+    @_shape
     def leaf_parent(self) -> Tensor:
         """The slot of each leaf's parent; 0 for a leaf that is the root."""
         return self.slot[self.parent[self.leaves].clamp_min(0)].clamp_min(0)
 
-    @cached_property
+    @_shape
     def size(self) -> Tensor:
         """The number of points of each node."""
         return self.stop - self.start
@@ -127,12 +146,12 @@ class Tree:
 
     @property
     def n_leaves(self) -> int:
-        return len(self.leaves)
+        return len(self.host.leaves)
 
     @cached_property
     def depth(self) -> int:
         """The level of the deepest leaf."""
-        return int(self.level.max())
+        return int(self.host.level.max())
 
     @property
     def device(self) -> torch.device:
@@ -142,9 +161,9 @@ class Tree:
     def leaf_of_point(self) -> Tensor:
         """The leaf number of each training point, in the points' original order."""
         leaf = torch.empty_like(self.order)
-        numbers = torch.arange(self.n_leaves, device=self.device)
         by_start = self.start[self.leaves].argsort()
-        leaf[self.order] = numbers[by_start].repeat_interleave(self.size[self.leaves][by_start])
+        size = self.size[self.leaves][by_start]
+        leaf[self.order] = by_start.repeat_interleave(size, output_size=self.n_points)
         return leaf
 
     # Use --------------------------------------------------------------------------------------------
