@@ -42,7 +42,7 @@ def test_batches_hold_every_position_once_with_little_padding(table, room):
     start, count = table
     expected, seen = members(start, count), []
 
-    def per_chunk(width):
+    def per_chunk(width, count=0):
         return max(1, room // width)
 
     for batch in batches(start, count, per_chunk):
@@ -62,14 +62,14 @@ def test_batches_hold_every_position_once_with_little_padding(table, room):
 @given(groups())
 def test_a_batch_is_as_wide_as_its_widest_group(table):
     start, count = table
-    found = batches(start, count, lambda width: len(count))
+    found = batches(start, count, lambda width, many: many)
     assert all(batch.index.shape[1] == int(count[batch.groups].max()) for batch in found)
     assert sum(len(batch) for batch in found) == int((count > 0).sum())
 
 
 def test_equal_groups_are_one_full_batch():
     start, count = torch.arange(0, 50, 5), torch.full((10,), 5)
-    (batch,) = batches(start, count, lambda width: 10)
+    (batch,) = batches(start, count, lambda width, many: 10)
     assert batch.full
     assert batch.index.tolist() == members(start, count)
 

@@ -78,7 +78,7 @@ def send(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def batches(
-    start: Tensor, count: Tensor, per_chunk: Callable[[int], int], device: torch.device | None = None
+    start: Tensor, count: Tensor, per_chunk: Callable[[int, int], int], device: torch.device | None = None
 ) -> list[Batch]:
     """Groups of consecutive positions in batches of similar size; empty groups are left out.
 
@@ -88,7 +88,7 @@ def batches(
         Group g holds the positions start[g], …, start[g] + count[g] - 1. In the CPU's memory, or one has to
         wait for them.
     per_chunk : callable
-        The largest number of blocks in one batch, given their width.
+        The largest number of blocks in one batch, given their width and how many there are.
     device : torch.device, optional
         Where the batches are to be; by default where `start` is.
     """
@@ -99,7 +99,7 @@ def batches(
         least = max(1, int(widest * (1 - _WASTE)))
         alike = ((count >= least) & (count <= widest)).nonzero().squeeze(1)
         full = int(count[alike].min()) == widest
-        for groups in alike.split(max(1, per_chunk(widest))):
+        for groups in alike.split(max(1, per_chunk(widest, len(alike)))):
             begin, length = send(start[groups], device), send(count[groups], device)
             blocks = consecutive(begin, length, widest, full)
             found.append(Batch(blocks.index, blocks.full, send(groups, device)))

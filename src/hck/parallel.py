@@ -55,8 +55,8 @@ def parallel_map(
     what, show
         A name for the work, and whether to show its progress.
     """
-    threads = 1 if getattr(_local, "inside", False) else torch.get_num_threads()
-    if device.type != "cpu" or threads == 1 or len(items) < 2:
+    threads = at_a_time(device)
+    if threads == 1 or len(items) < 2:
         for item in track(items, what, show):
             yield work(item)
         return
@@ -78,6 +78,11 @@ def parallel_map(
     finally:
         for future in waiting:
             future.cancel()
+
+
+def at_a_time(device: torch.device) -> int:
+    """How many items are worked on at the same time."""
+    return 1 if device.type != "cpu" or getattr(_local, "inside", False) else torch.get_num_threads()
 
 
 def for_each(

@@ -16,7 +16,7 @@ from hck.kernels import Kernel, make_kernel
 from hck.memory import at_once, resolve_budget
 from hck.objects import looks_like_objects
 from hck.parallel import chunks, for_each, parallel_map
-from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
+from hck.partition import Landmarks, choose_landmarks, make_tree
 from hck.points import Points, Values, as_points, cross
 
 # λ' on the landmark matrices when none is given, relative to k(x, x): it bounds their condition, and with
@@ -96,7 +96,7 @@ class Blueprint:
         budget = resolve_budget(memory_budget, points.device)
         if jitter is None:
             jitter = DEFAULT_JITTER[points.dtype] * _mean_variance(kernel, points)
-        layout = Layout.of(tree, leaves_at_once(tree, points, chosen.rank, budget))
+        layout = Layout.of(tree, leaves_at_once(points, chosen.rank, budget))
         return cls(kernel, points, chosen, jitter, layout, budget, verbose)
 
     def part(self, layout: Layout) -> "Blueprint":
@@ -191,14 +191,14 @@ class Blueprint:
         return torch.full((1,), self.layout.above, device=self.points.device)
 
 
-def leaves_at_once(tree: Tree, points: Points, rank: int, budget: int) -> Callable[[int], int]:
-    """How many leaves to work on together, given their size."""
+def leaves_at_once(points: Points, rank: int, budget: int) -> Callable[[int, int], int]:
+    """How many leaves to work on together, given their size and how many there are."""
     itemsize, d = points.dtype.itemsize, points.values_per_point
 
-    def count(width: int) -> int:
+    def count(width: int, leaves: int) -> int:
         each = itemsize * (2 * width * (width + rank) + 4 * (width + rank) * d)
         flops = width * (width + rank) ** 2
-        number = at_once(tree.n_leaves, each, flops, budget, points.device)
+        number = at_once(leaves, each, flops, budget, points.device)
         return max(2, number + number % 2)  # siblings together
 
     return count

@@ -36,7 +36,7 @@ def visits(tree: Tree, x: Points, rank: int, budget: int) -> list[Visit]:
     order, start, count = group_by(tree.route(x), tree.n_leaves)
     found = []
     # Leaves of similar size go together, and among them those with a similar number of new points.
-    for alike in batches(torch.zeros_like(size), size, lambda width: tree.n_leaves):
+    for alike in batches(torch.zeros_like(size), size, lambda _, count: count):
         width, gathered = alike.index.shape[1] + rank, 3 * x.values_per_point
         per_point = x.dtype.itemsize * (3 * width + gathered)
         limit = per_chunk(per_point, budget, x.device)
@@ -52,7 +52,9 @@ def visits(tree: Tree, x: Points, rank: int, budget: int) -> list[Visit]:
     return found
 
 
-def _leaves_at_once(per_leaf: int, per_point: int, budget: int, device: torch.device, width: int) -> int:
+def _leaves_at_once(
+    per_leaf: int, per_point: int, budget: int, device: torch.device, width: int, count: int
+) -> int:
     return per_chunk(per_leaf + width * per_point, budget, device)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -25,6 +26,8 @@ class Layout:
     Attributes
     ----------
     tree : Tree
+    per_chunk : callable
+        The most leaves in a batch, given their width and how many there are.
     leaves : list of Batch
         Batches of leaves; `groups` are leaf numbers and `index` are positions in the tree's order.
     leaf_levels : list of int
@@ -42,6 +45,7 @@ class Layout:
     """
 
     tree: Tree
+    per_chunk: Callable[[int, int], int]
     leaves: list[Batch]
     leaf_levels: list[int]
     leaf_parent: Tensor
@@ -51,23 +55,23 @@ class Layout:
     above: int = -1
 
     @classmethod
-    def of(cls, tree: Tree, per_chunk: Callable[[int], int]) -> "Layout":
-        """The layout of a tree, with at most `per_chunk(width)` leaves in a batch."""
-        host, device = tree.host, tree.device
-        start, size = host.start[host.leaves], host.size[host.leaves]
+    def of(cls, tree: Tree, per_chunk: Callable[[int, int], int]) -> "Layout":
+        """The layout of a tree.
+
+        Parameters
+        ----------
+        per_chunk : callable
+            The most leaves in a batch, given their width and how many there are.
+        """
+        every = torch.ones(tree.n_leaves, dtype=torch.bool)
         if tree.depth == 0:
             zero = torch.zeros_like(tree.leaf_parent)
-            leaves = batches(start, size, per_chunk, device)
-            return cls(tree, leaves, [0] * len(leaves), tree.leaf_parent, zero, zero, [(0, 1)])
-        leaves, leaf_levels = [], []
-        level_of = host.level[host.leaves] - 1
-        for level in level_of.unique().tolist():
-            found = batches(start, size.where(level_of == level, 0), per_chunk, device)
-            leaves += found
-            leaf_levels += [level] * len(found)
-        parent = send(host.slot[host.parent[host.inner].clamp_min(0)], device)
-        slot = torch.arange(len(parent), device=device)
-        return cls(tree, leaves, leaf_levels, tree.leaf_parent, slot, parent, tree.inner_levels)
+            leaves, _ = _batches_of_leaves(tree, every, per_chunk)
+            return cls(tree, per_chunk, leaves, [0] * len(leaves), zero, zero, zero, [(0, 1)])
+        leaves, leaf_levels = _batches_of_leaves(tree, every, per_chunk)
+        slot = torch.arange(len(tree.host.inner), device=tree.device)
+        parent = send(_parent(tree), tree.device)
+        return cls(tree, per_chunk, leaves, leaf_levels, tree.leaf_parent, slot, parent, tree.inner_levels)
 
     @property
     def n_slots(self) -> int:
@@ -122,44 +126,58 @@ class Layout:
 
     def cut(self, depth: int) -> tuple["Layout", list["Layout"]]:
         """The trunk above a depth of the whole tree, and the branches from there on."""
+        parent = _parent(self.tree)
         first, stop = self.levels[depth]
-        number = torch.full_like(self.slot, -1)  # of the branch of each inner node
-        number[first:stop] = torch.arange(stop - first, device=number.device)
+        number = torch.full_like(parent, -1)  # of the branch of each inner node
+        number[first:stop] = torch.arange(stop - first)
         for begin, end in self.levels[depth + 1 :]:
-            number[begin:end] = number[self.parent[begin:end]]
-        of_leaf = number[self.leaf_parent]
-        trunk = Layout(
-            self.tree,
-            *self._leaves(of_leaf < 0, 0),
-            self.leaf_parent.where(of_leaf < 0, -1),
-            self.slot[:first],
-            self.parent[:first],
-            self.levels[:depth],
-        )
-        above = self.parent[first:stop].tolist()
-        return trunk, [self._branch(depth, number, of_leaf, k, above[k]) for k in range(stop - first)]
+            number[begin:end] = number[parent[begin:end]]
+        trunk = self._part(number, -1, self.levels[:depth], 0, -1)
+        above = parent[first:stop].tolist()
+        below = self.levels[depth:]
+        return trunk, [self._part(number, k, below, depth, above[k]) for k in range(stop - first)]
 
-    def _branch(self, depth: int, number: Tensor, of_leaf: Tensor, k: int, above: int) -> "Layout":
-        members = (number == k).nonzero().squeeze(1)
+    def _part(
+        self, number: Tensor, which: int, levels: list[tuple[int, int]], depth: int, above: int
+    ) -> "Layout":
+        """The inner nodes of a number, and the leaves below them; the first of `levels` has this depth."""
+        tree, device = self.tree, self.tree.device
+        members = (number == which).nonzero().squeeze(1)
         local = torch.zeros_like(number)
-        local[members] = torch.arange(len(members), device=number.device)
-        levels, first = [], 0
-        for begin, end in self.levels[depth:]:
-            count = int((number[begin:end] == k).sum())
-            if count:
-                levels.append((first, first + count))
-            first += count
-        mine = of_leaf == k
-        leaf_parent = local[self.leaf_parent].where(mine, -1)
-        parent = local[self.parent[members]]
-        return Layout(self.tree, *self._leaves(mine, depth), leaf_parent, members, parent, levels, above)
+        local[members] = torch.arange(len(members))
+        counts = [int((number[begin:end] == which).sum()) for begin, end in levels]
+        stops = list(accumulate(counts))
+        mine = number[tree.host.leaf_parent] == which
+        leaves, leaf_levels = _batches_of_leaves(tree, mine, self.per_chunk)
+        return Layout(
+            tree,
+            self.per_chunk,
+            leaves,
+            [level - depth for level in leaf_levels],
+            send(local[tree.host.leaf_parent].where(mine, -1), device),
+            send(members, device),
+            send(local[_parent(tree)[members]], device),
+            [(stop - count, stop) for stop, count in zip(stops, counts, strict=True) if count],
+            above,
+        )
 
-    def _leaves(self, mine: Tensor, depth: int) -> tuple[list[Batch], list[int]]:
-        """The batches with only those leaves that are `mine`, and their parents' levels below a depth."""
-        found, levels = [], []
-        for batch, level in zip(self.leaves, self.leaf_levels, strict=True):
-            keep = mine[batch.groups]
-            if keep.any():
-                found.append(Batch(batch.index[keep], batch.full, batch.groups[keep]))
-                levels.append(level - depth)
-        return found, levels
+
+def _parent(tree: Tree) -> Tensor:
+    """The slot of each inner node's parent, 0 for the root; in the CPU's memory."""
+    host = tree.host
+    return host.slot[host.parent[host.inner].clamp_min(0)]
+
+
+def _batches_of_leaves(
+    tree: Tree, mine: Tensor, per_chunk: Callable[[int, int], int]
+) -> tuple[list[Batch], list[int]]:
+    """Batches of those leaves that are `mine`, and the level of each batch's parents."""
+    host = tree.host
+    start, size = host.start[host.leaves], host.size[host.leaves].where(mine, 0)
+    level_of = host.level[host.leaves] - 1
+    found, levels = [], []
+    for level in level_of[mine].unique().tolist():
+        some = batches(start, size.where(level_of == level, 0), per_chunk, tree.device)
+        found += some
+        levels += [level] * len(some)
+    return found, levels

@@ -11,9 +11,9 @@ from hck.hierarchy.extend import Extension
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.smooth import smooth_down
 from hck.hierarchy.steps import Inbox
-from hck.parallel import for_each
+from hck.parallel import at_a_time, for_each, parallel_map
 
-_LITTLE = 0.25  # share of the work that may be done twice, rather than cut the tree into more branches
+_GAIN = 0.1  # share of the work that has to be saved for the tree to be cut into twice as many branches
 
 
 def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | None = None) -> Extension:
@@ -37,33 +37,39 @@ def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | N
     w = torch.zeros_like(padded)
     ambient = padded.new_empty(layout.tree.n_leaves, blueprint.rank, padded.shape[1])
 
-    def factored(source: Blueprint, received: Inbox | None = None) -> Factor:
-        return Factor(source, variance, blueprint.budget, padded, received, blueprint.verbose)
+    def factored(source: Blueprint, received: Inbox | None = None, show: bool = False) -> Factor:
+        return Factor(source, variance, blueprint.budget, padded, received, show)
 
     def smooth(factor: Factor, above: Tensor | None = None) -> Tensor:
         return smooth_down(factor, factor.filtered, w, ambient, above)[-1]
 
     def solve_whole() -> None:
-        smooth(factored(blueprint))
-        landmark_weights(blueprint, ambient)
+        smooth(factored(blueprint, show=blueprint.verbose))
+        landmark_weights(blueprint, ambient)  # now that the factor is gone
 
     def solve_by_branches() -> None:
-        factors: list[Factor] = []
         first, stop = trunk.layout.levels[-1]
+        every, show = range(len(branches)), blueprint.verbose
         received = Inbox.empty(stop - first, blueprint.rank, padded)
-        for branch in branches:
-            factor = factored(branch)
-            where = torch.full((1,), branch.layout.above - first, device=padded.device)
-            received.pour(where, factor.message)
-            if len(factors) < kept:
-                factors.append(factor)
+        factors: list[Factor | None] = []
+
+        def up(k: int) -> tuple[Inbox, Factor | None]:
+            factor = factored(branches[k])
+            return factor.message, factor if k < kept else None
+
+        def down(k: int) -> None:
+            factor, factors[k] = factors[k] or factored(branches[k]), None
+            smooth(factor, state[branches[k].layout.above - first])
             del factor
+            landmark_weights(branches[k], ambient)
+
+        for k, (message, factor) in enumerate(parallel_map(up, every, padded.device, "Branches: up", show)):
+            where = torch.full((1,), branches[k].layout.above - first, device=padded.device)
+            received.pour(where, message)
+            factors.append(factor)
         state = smooth(factored(trunk, received))
-        del received
         landmark_weights(trunk, ambient)
-        for branch in branches:
-            smooth(factors.pop(0) if factors else factored(branch), state[branch.layout.above - first])
-            landmark_weights(branch, ambient)
+        for_each(down, every, padded.device, "Branches: down", show)
 
     if depth > 0:
         above, below = layout.cut(depth)
@@ -84,14 +90,15 @@ def plan_within_budget(blueprint: Blueprint, columns: int, depth: int | None = N
     best, least, needs = None, math.inf, []
     for cut in range(len(blueprint.layout.levels)) if depth is None else [depth]:
         work, branch = bytes_needed(blueprint, columns, cut)
+        needs.append(work)
+        if work > blueprint.budget and depth is None:
+            continue
         first, stop = blueprint.layout.levels[cut]
         kept = min(stop - first, int(max(0, blueprint.budget - work) // branch))
         again = 0.0 if cut == 0 else 1 - kept / (stop - first)
-        if again < least and (work <= blueprint.budget or depth is not None):
-            best, least = (cut, kept), again
-        if least <= _LITTLE:
+        if again > least - _GAIN:
             break
-        needs.append(work)
+        best, least = (cut, kept), again
     if best is not None:
         return best
     raise MemoryError(
@@ -114,6 +121,7 @@ def bytes_needed(blueprint: Blueprint, columns: int, depth: int) -> tuple[int, i
     tree, itemsize = layout.tree.host, blueprint.points.dtype.itemsize
     first, stop = layout.levels[depth]
     share = float(tree.size[tree.inner[first:stop]].max()) / tree.n_points if tree.depth else 1.0
+    together = min(at_a_time(blueprint.points.device), stop - first)  # branches
     leaf_size = max(batch.index.shape[1] for batch in layout.leaves)
     # L and Y; A and M, and H
     stored = tree.n_points * (leaf_size + rank) + 2 * rank * rank * layout.n_slots
@@ -121,7 +129,8 @@ def bytes_needed(blueprint: Blueprint, columns: int, depth: int) -> tuple[int, i
     under_way = rank * rank * layout.n_slots
     trunk = 3.5 * rank * rank * first
     vectors = (4 * tree.n_points + 4 * rank * (tree.n_leaves + layout.n_slots)) * columns + 6 * tree.n_points
-    return int(itemsize * (share * (stored + under_way) + trunk + vectors)), int(itemsize * share * stored)
+    work = together * share * (stored + under_way) + trunk + vectors
+    return int(itemsize * work), int(itemsize * share * stored)
 
 
 def landmark_weights(blueprint: Blueprint, ambient: Tensor) -> None:

@@ -78,7 +78,7 @@ def _load(s, row, column, n, row_stride):
     return tl.load(s + row * row_stride + column, mask=(row < n) & (column < n), other=0.0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "member_stride", "row_stride", "failed_stride"])  # one takes seconds
 def _invert_factor(
     s, failed, n, member_stride, row_stride, failed_stride, BLOCKS: tl.constexpr, EDGE: tl.constexpr
 ):

@@ -93,7 +93,7 @@ def _project(
     limit = max(1, _VALUES_AT_ONCE // (2 * poles.shape[1] + points.values_per_point))
     start, count, group = pieces(start, count, limit)
     value = torch.empty(len(rows), dtype=points.dtype, device=points.device)
-    for batch in batches(start, count, lambda width: max(1, limit // width)):
+    for batch in batches(start, count, lambda width, _: max(1, limit // width)):
         node = group[batch.groups]
         position = order[batch.safe]  # (nodes, width)
         members = Blocks(rows[position].where(batch.mask, -1), batch.full)

@@ -179,7 +179,7 @@ def sample_without_replacement(size: Tensor, count: int, generator: torch.Genera
     index = torch.full((len(size), width), -1, device=device)
     small = size <= 8 * width
     zero = torch.zeros_like(size)
-    for batch in batches(zero, size.where(small, 0), lambda w: max(1, _VALUES_AT_ONCE // w), device):
+    for batch in batches(zero, size.where(small, 0), lambda w, _: max(1, _VALUES_AT_ONCE // w), device):
         key = torch.rand(batch.index.shape, generator=generator, device=device)
         if not batch.full:
             key = key.masked_fill(~batch.mask, 2.0)
