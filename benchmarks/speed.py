@@ -28,7 +28,7 @@ from rich.table import Table
 
 from datasets import load
 from hck import HCKRegressor
-from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.blueprint import DEFAULT_JITTER, Blueprint
 from hck.hierarchy.ridge import ridge
 from hck.kernels import Gaussian, Kernel, Laplace
 
@@ -51,6 +51,9 @@ class Figure:
             return None
         sign, bound = self.asked.split()
         return bool(self.measured >= float(bound) if sign == "≥" else self.measured <= float(bound))
+
+    def record(self) -> dict[str, object]:
+        return asdict(self) | {"measured": float(self.measured), "holds": self.holds}
 
 
 @dataclass
@@ -227,7 +230,7 @@ class Walk:
         blocks, places = extension.landmarks.blocks.index.cpu(), extension.landmarks.points.x.cpu()
         self.landmarks = [places[row[row >= 0]] for row in blocks]
         tree, evaluate = self.tree, self.kernel.evaluate
-        jitter = 1e-8
+        jitter = DEFAULT_JITTER[self.points.dtype]  # times k(x, x), which is 1
         self.factor = [
             torch.linalg.cholesky(evaluate(z, z) + jitter * torch.eye(len(z), dtype=z.dtype))
             for z in self.landmarks
@@ -342,8 +345,8 @@ def growth(device: torch.device, out: Path) -> list[Figure]:
     _draw(sizes, seconds, slope, f"d = {d}, r = {r}, {device.type}", out / f"growth-{device.type}.png")
     beside = ", ".join(f"{n / 1e3:,.0f}k {t:.3f} s" for n, t in zip(sizes, seconds, strict=True))
     return [
-        Figure(f"growth with n, r={r}: slope", slope, "", "≤ 1.08", beside),
-        Figure(f"growth with n, r={r}: slope", slope, "", "≥ 0.95", ""),
+        Figure(f"growth with n, r={r}: slope, at most", slope, "", "≤ 1.08", beside),
+        Figure(f"growth with n, r={r}: slope, at least", slope, "", "≥ 0.95", ""),
     ]
 
 
@@ -355,11 +358,13 @@ def _draw(sizes: list[int], seconds: list[float], slope: float, title: str, to: 
 
     figure, axes = plt.subplots(figsize=(5, 3.6), layout="constrained")
     axes.loglog(sizes, seconds, "o-", label=f"fit, slope {slope:.2f}")
-    line = seconds[0] * np.array(sizes) / sizes[0]
+    line = seconds[-1] * np.array(sizes) / sizes[-1]
     axes.loglog(sizes, line, "--", color="grey", label="proportional to n")
     axes.set(xlabel="training points n", ylabel="seconds", title=title)
+    axes.set_xticks(sizes, [f"{n / 1e3:,.0f}k" for n in sizes])
+    axes.minorticks_off()
     axes.legend()
-    axes.grid(which="both", alpha=0.2)
+    axes.grid(alpha=0.3)
     figure.savefig(to, dpi=150)
     plt.close(figure)
 
@@ -393,9 +398,7 @@ def main() -> None:
         if name not in sections:
             parser.error(f"unknown section {name!r}; known: {', '.join(sections)}")
         figures = sections[name]()
-        kept[name] = [
-            asdict(figure) | {"measured": float(figure.measured), "holds": figure.holds} for figure in figures
-        ]
+        kept[name] = [figure.record() for figure in figures]
         target.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
         table = Table("figure", "measured", "asked for", "", "beside", title=name, title_justify="left")
         for figure in figures:

@@ -46,15 +46,17 @@ def test_factor(n, dtype):
 
 @pytest.mark.parametrize("n", [7, 64, 150])
 def test_a_member_that_fails_gets_a_jitter_and_the_others_none(n):
-    matrix = definite(3, n, torch.float64)
-    matrix[1] = torch.ones(n, n)
+    matrix, x = definite(3, n, torch.float64), torch.linspace(0, 1, n, dtype=torch.float64)
+    matrix[1] = torch.exp(-2 * (x - x[:, None]) ** 2)
     with pytest.warns(NumericalWarning, match="1 of 3 blocks"):
         there = linalg.without_waiting(
             lambda: linalg.factor_(matrix.cuda(), "a matrix"), torch.device("cuda")
         )
     again = linalg.inverse(there).cpu()
     torch.testing.assert_close(again[[0, 2]], torch.linalg.inv(matrix[[0, 2]]), rtol=0, atol=1e-10)
-    assert torch.isfinite(again).all()
+    inverted = there[1].cpu()
+    values = torch.linalg.eigvalsh(inverted @ matrix[1] @ inverted.mT)
+    assert -0.1 <= values.min() <= values.max() <= 1.1
 
 
 @both_types
@@ -107,6 +109,16 @@ def test_kernel_values(kernel, n, m, upper, dtype):
     torch.testing.assert_close(there, here, rtol=0, atol=TOLERANCE[dtype])
 
 
+def test_kernel_values_of_a_large_block():
+    """More tiles than CUDA takes along a grid's second axis."""
+    x = DensePoints(normal(9000, 2).cuda())
+    block = Blocks(torch.arange(9000, device="cuda")[None], full=True)
+    there = cross(Gaussian(0.7), x, block, x, block)[0]
+    torch.testing.assert_close(
+        there, torch.exp(-torch.cdist(x.x, x.x).square() / (2 * 0.7**2)), rtol=0, atol=1e-9
+    )
+
+
 @both_types
 def test_projections(dtype):
     points, directions = DensePoints(normal(500, 7, dtype=dtype)), normal(5, 7, dtype=dtype)
@@ -117,13 +129,20 @@ def test_projections(dtype):
 
 
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+@pytest.mark.parametrize("columns", [1, 9])
 @pytest.mark.parametrize("leaf_size", [None, 50])
-def test_no_sweep_waits_for_the_gpu(leaf_size):
+@pytest.mark.parametrize(
+    "kernel",
+    [Gaussian(0.5), InverseMultiquadric([0.5, 1.0, 1.0, 2.0]), 2.0 * Matern([0.5, 1.0, 1.0, 2.0], 1.5)],
+    ids=repr,
+)
+def test_no_sweep_waits_for_the_gpu(kernel, leaf_size, columns):
     x = normal(3001, 4).cuda()
-    blueprint = Blueprint.of(Gaussian(0.5), x, rank=20, leaf_size=leaf_size)
+    blueprint = Blueprint.of(kernel, x, rank=20, leaf_size=leaf_size)
     variance = blueprint.pad_noise(0.01)
-    b = blueprint.layout.pad(x[:, :1], variance)
-    w, ambient = torch.zeros_like(b), b.new_empty(blueprint.layout.tree.n_leaves, blueprint.rank, 1)
+    y = x[:, :1].expand(-1, columns).contiguous()
+    b = blueprint.layout.pad(y, variance)
+    w, ambient = torch.zeros_like(b), b.new_empty(blueprint.layout.tree.n_leaves, blueprint.rank, columns)
 
     def sweep():
         try:
@@ -134,7 +153,7 @@ def test_no_sweep_waits_for_the_gpu(leaf_size):
             torch.cuda.set_sync_debug_mode("default")
 
     linalg.without_waiting(sweep, x.device)
-    torch.testing.assert_close(w[:-1], ridge(blueprint, 0.01, x[:, :1]).weights, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(w[:-1], ridge(blueprint, 0.01, y).weights, rtol=1e-10, atol=1e-10)
 
 
 def test_branches_on_the_gpu():

@@ -191,6 +191,21 @@ def test_jitter_in_a_later_block(kept):
     assert torch.isfinite(solution).all()
 
 
+@pytest.mark.parametrize("n", [60, 150, 300])
+def test_what_jitter_has_rescued_is_a_factor(kept, n):
+    """Kernel matrices of smooth kernels, positive definite but for rounding."""
+    x = torch.linspace(0, 1, n, dtype=torch.float64)
+    matrix = torch.exp(-2 * torch.stack([(x - x[:, None]) ** 2, (x**2 - x[:, None] ** 2) ** 2]))
+    with pytest.warns(NumericalWarning, match="2 of 2"):
+        factored = factor(matrix)
+    half = linalg.whiten_(factored, matrix.clone())
+    near = linalg.whiten_(factored, half.mT.contiguous())  # L⁻¹ S L⁻ᵀ = I − L⁻¹ J L⁻ᵀ, eigenvalues in [0, 1]
+    values = torch.linalg.eigvalsh((near + near.mT) / 2)
+    assert values.max() <= 1.1
+    assert values.min() >= -0.1
+    assert (values > 0.9).sum(-1).min() >= 4
+
+
 def test_jitter_is_relative_to_the_diagonal(kept):
     with pytest.warns(NumericalWarning):
         small = factor(1e-8 * indefinite_by(1e-11)[None])

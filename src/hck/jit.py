@@ -1,11 +1,37 @@
 """How functions are compiled for the CPU: without the interpreter lock, and no more often than needed."""
 
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from numba import njit, types
 
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-exposed = njit(**OPTIONS, cache=True)  # called from Python
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+_SOURCES = ("*/_compiled*.py", "*/_tile.py", "linalg/_cpu.py", "jit.py")
+
+
+def _stamp() -> str:
+    """A fingerprint of all code that is compiled."""
+    folder = Path(__file__).parent
+    files = sorted({path for pattern in _SOURCES for path in folder.glob(pattern)})
+    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+_STAMP = _stamp()
+
+
+def exposed(function: Any = None, **options: Any) -> Any:
+    """Compile a function that is called from Python, and keep the result on disk.
+
+    numba compiles it anew when its own file has changed; here, when any compiled code has.
+    """
+    if function is None:
+        return lambda function: exposed(function, **options)
+    dispatcher = njit(**{**_OPTIONS, **options}, cache=True)(function)
+    cache = dispatcher._cache
+    key = cache._index_key
+    cache._index_key = lambda signature, codegen: (*key(signature, codegen), _STAMP)
+    return dispatcher
 
 
 def compiled(function: Any, **options: Any) -> Any:
@@ -13,7 +39,7 @@ def compiled(function: Any, **options: Any) -> Any:
 
     numba would compile it anew for every constant among the arguments of a call, which takes a minute in all.
     """
-    options = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
+    options = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
     dispatcher = njit(**options)(function)
     template = dispatcher.get_call_template
 

@@ -162,9 +162,10 @@ def test_indefinite_kernel(leaf_size, dtype):
     assert ("landmark" if leaf_size == 7 else "leaf") in message
 
 
-def test_nan_in_the_points():
-    x = data(30)[0]
-    x[3, 1] = np.nan
-    h = HierarchicalKernel.build(Gaussian(1.0), x, 5, leaf_size=30)
+def test_nan_in_the_kernel():
+    def kernel(a, b):
+        return np.where(np.arange(len(a))[:, None] == 3, np.nan, np.ones((len(a), len(b))))
+
+    h = HierarchicalKernel.build(kernel, data(30)[0], 5, leaf_size=30, jitter=1e-8)
     with pytest.raises(NotPositiveDefiniteError, match="NaN"):
         h.factor(0.1)

@@ -46,7 +46,7 @@ device : str, torch.device or None, default=None
 dtype : {"float64", "float32"}, default="float64"
 memory_budget : int, float, str or None, default=None
     Bytes, or text such as ``"4GiB"``, that training may take beside the data; less than storing everything
-    needs costs up to twice the time. None: half of what is free.
+    needs costs up to twice the time. None: half of the memory that is free, or four fifths of a GPU's.
 random_state : int, RandomState instance or None, default=None
     Makes partition and landmarks reproducible.
 verbose : int, default=0

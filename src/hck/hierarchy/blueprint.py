@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from hck import linalg
 from hck.blocks import Blocks
+from hck.gradients import wants_gradient
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.matrix import HierarchicalMatrix
 from hck.hierarchy.steps import LeafInput, NodeInput
@@ -82,6 +84,7 @@ class Blueprint:
         kernel = make_kernel(kernel)
         objects = kernel.takes_objects and not isinstance(x, Points) and looks_like_objects(x)
         points = as_points(x, objects=objects)
+        kernel = kernel.to(points.device, points.dtype)
         if len(points) == 0:
             raise ValueError("there are no points")
         for name, value in (("rank", rank), ("leaf_size", leaf_size)):
@@ -129,6 +132,8 @@ class Blueprint:
         values = cross(self.kernel, z, block, z, block, upper=True, out=out)
         # a padded landmark has a zero row and 1 on the diagonal
         jitter = values.new_full((), self.jitter)
+        if wants_gradient(values):  # which needs the values themselves
+            values = values.clone()
         values.diagonal(dim1=-2, dim2=-1).add_(jitter if block.full else jitter.where(block.mask, 1))
         return linalg.factor_(values, "the landmark matrix K(Z, Z) + jitter I")
 
@@ -141,7 +146,7 @@ class Blueprint:
             self.factors[level] = self.landmark_factor(self._above())
             return
         first, stop = self.layout.levels[level]
-        out = self.factors[level] = torch.empty(stop - first, rank, rank, dtype=z.dtype, device=z.device)
+        out = torch.empty(stop - first, rank, rank, dtype=z.dtype, device=z.device)
 
         def work(here: slice) -> None:
             part = out[here.start - first : here.stop - first]
@@ -150,6 +155,7 @@ class Blueprint:
                 part.copy_(factor)
 
         for_each(work, self.chunks(first, stop), z.device, "Landmarks: factors", self.verbose)
+        self.factors[level] = out
 
     def release(self, level: int) -> None:
         """Forget C of a level."""
@@ -194,14 +200,15 @@ class Blueprint:
 def leaves_at_once(points: Points, rank: int, budget: int) -> Callable[[int, int], int]:
     """How many leaves to work on together, given their size and how many there are."""
     itemsize, d = points.dtype.itemsize, points.values_per_point
+    return partial(_leaves_at_once, itemsize, d, rank, budget, points.device)
 
-    def count(width: int, leaves: int) -> int:
-        each = itemsize * (2 * width * (width + rank) + 4 * (width + rank) * d)
-        flops = width * (width + rank) ** 2
-        number = at_once(leaves, each, flops, budget, points.device)
-        return max(2, number + number % 2)  # siblings together
 
-    return count
+def _leaves_at_once(
+    itemsize: int, d: int, rank: int, budget: int, device: torch.device, width: int, leaves: int
+) -> int:
+    each = itemsize * (2 * width * (width + rank) + 4 * (width + rank) * d)
+    number = at_once(leaves, each, width * (width + rank) ** 2, budget, device)
+    return max(2, number + number % 2)  # siblings together
 
 
 def build_matrix(blueprint: Blueprint) -> tuple[HierarchicalMatrix, Tensor]:

@@ -170,7 +170,7 @@ class Factor:
         boxes = {level: self._inbox(level, inboxes) for level in layout.leaf_levels}
         alone = self.device.type != "cpu"  # no other batch is worked on at the same time
 
-        def work(k: int) -> tuple[Tensor, Tensor, Tensor, Inbox | None]:
+        def work(k: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Inbox | None]:
             batch, where, box = layout.leaves[k], layout.within_level(k), boxes[layout.leaf_levels[k]]
             variance = noise[batch.index]
             if not batch.full:
@@ -182,12 +182,12 @@ class Factor:
             factor, y, a, half = leaf_up(
                 source.leaf(k), variance, filtered.b[batch.index], private or box, to
             )
-            filtered.whitened[batch.index] = a
-            return factor, y, half, private
+            return factor, y, a, half, private
 
         every = range(len(layout.leaves))
         for k, result in enumerate(parallel_map(work, every, self.device, "Leaves: factor", verbose)):
-            factor, y, half, private = result
+            factor, y, a, half, private = result
+            filtered.whitened.append(a)
             self.leaf_factor.append(factor)
             self.leaf_whitened.append(y)
             self.log_determinant += 2 * half

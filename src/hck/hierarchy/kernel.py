@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,7 +15,7 @@ from hck.hierarchy.matrix import HierarchicalMatrix, sweep
 from hck.hierarchy.ridge import extension, landmark_weights
 from hck.kernels import Kernel
 from hck.partition import Landmarks, Tree
-from hck.points import Points
+from hck.points import DensePoints, Points
 
 
 @dataclass
@@ -86,6 +87,10 @@ class HierarchicalKernel:
         verbose : bool, default=False
             Show progress.
         """
+        if isinstance(x, np.ndarray | torch.Tensor | DensePoints):
+            array = x.x if isinstance(x, DensePoints) else torch.as_tensor(x)
+            if array.is_floating_point() and not torch.isfinite(array).all():
+                raise ValueError("the points contain NaN or infinity")
         blueprint = Blueprint.of(
             kernel, x, rank, leaf_size, partition, landmarks, jitter, memory_budget, generator, verbose
         )

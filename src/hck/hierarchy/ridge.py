@@ -13,7 +13,9 @@ from hck.hierarchy.smooth import smooth_down
 from hck.hierarchy.steps import Inbox
 from hck.parallel import at_a_time, for_each, parallel_map
 
-_GAIN = 0.1  # share of the work that has to be saved for the tree to be cut into twice as many branches
+# Share of the work that has to be saved for the tree to be cut into twice as many branches. A GPU works on
+# one after another, each with as many commands.
+_GAIN = {"cpu": 0.1, "cuda": 0.2}
 
 
 def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | None = None) -> Extension:
@@ -26,11 +28,14 @@ def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | N
     b : Tensor of shape (n,) or (n, columns)
     depth : int, optional
         Where to cut the tree. 0: not at all; every factor is stored until the down-sweep. Else the branches
-        below this depth are factored one after another. The first few are kept, as far as the memory budget
-        allows; of the others nothing but their messages, and they are factored again on the way down. By
-        default the depth at which the least has to be done again.
+        below this depth are factored, on a CPU as many at a time as it has cores. The first few are kept, as
+        far as the memory budget allows; of the others nothing but their messages, and they are factored again
+        on the way down. By default the tree is cut deeper as long as that saves work. A depth that is given
+        is taken even if the budget is too small for it.
     """
     layout = blueprint.layout
+    if depth is not None and not 0 <= depth < len(layout.levels):
+        raise ValueError(f"depth must be 0 to {len(layout.levels) - 1} for this tree, got {depth}")
     variance = blueprint.pad_noise(noise)
     padded = layout.pad(b, variance)
     depth, kept = plan_within_budget(blueprint, padded.shape[1], depth)
@@ -74,7 +79,10 @@ def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | N
     if depth > 0:
         above, below = layout.cut(depth)
         trunk, branches = blueprint.part(above), [blueprint.part(branch) for branch in below]
-    linalg.without_waiting(solve_by_branches if depth > 0 else solve_whole, padded.device)
+    try:
+        linalg.without_waiting(solve_by_branches if depth > 0 else solve_whole, padded.device)
+    finally:
+        blueprint.factors.clear()
     w[-1] = 0
     return extension(blueprint, w, ambient)
 
@@ -96,7 +104,7 @@ def plan_within_budget(blueprint: Blueprint, columns: int, depth: int | None = N
         first, stop = blueprint.layout.levels[cut]
         kept = min(stop - first, int(max(0, blueprint.budget - work) // branch))
         again = 0.0 if cut == 0 else 1 - kept / (stop - first)
-        if again > least - _GAIN:
+        if again > least - _GAIN[blueprint.points.device.type]:
             break
         best, least = (cut, kept), again
     if best is not None:
@@ -127,7 +135,9 @@ def bytes_needed(blueprint: Blueprint, columns: int, depth: int) -> tuple[int, i
     stored = tree.n_points * (leaf_size + rank) + 2 * rank * rank * layout.n_slots
     # C and messages at the level that is worked on and the one above
     under_way = rank * rank * layout.n_slots
-    trunk = 3.5 * rank * rank * first
+    own = tree.leaves[tree.level[tree.leaves] <= depth]  # leaves of the trunk
+    trunk = 3.5 * rank * rank * first + float(tree.size[own].sum()) * (leaf_size + rank)
+    trunk = trunk if depth else 0.0
     vectors = (4 * tree.n_points + 4 * rank * (tree.n_leaves + layout.n_slots)) * columns + 6 * tree.n_points
     work = together * share * (stored + under_way) + trunk + vectors
     return int(itemsize * work), int(itemsize * share * stored)

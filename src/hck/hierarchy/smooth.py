@@ -23,8 +23,8 @@ class Filtered:
     ----------
     b : Tensor of shape (n + 1, columns)
         In the tree's order, with a zero row at the end.
-    whitened : Tensor of shape (n + 1, columns)
-        a = L⁻¹ b.
+    whitened : list of Tensor, each (leaves, n₀, columns)
+        a = L⁻¹ b for each batch of leaves, in their order.
     mean : list of Tensor, each (nodes, r, columns)
         For each level τ, the sum of what its nodes hear from their children, and then ν = A⁻¹ τ.
     expected : list of Tensor, each (nodes, r, columns)
@@ -32,7 +32,7 @@ class Filtered:
     """
 
     b: Tensor
-    whitened: Tensor
+    whitened: list[Tensor]
     mean: list[Tensor]
     expected: list[Tensor]
 
@@ -40,7 +40,7 @@ class Filtered:
     def start(cls, layout: Layout, b: Tensor, rank: int) -> "Filtered":
         shapes = [(stop - first, rank, b.shape[1]) for first, stop in layout.levels]
         mean, expected = [b.new_zeros(shape) for shape in shapes], [b.new_empty(shape) for shape in shapes]
-        return cls(b, torch.empty_like(b), mean, expected)
+        return cls(b, [], mean, expected)
 
 
 def filter_up(factor: "Factor", b: Tensor) -> Filtered:
@@ -48,13 +48,13 @@ def filter_up(factor: "Factor", b: Tensor) -> Filtered:
     layout = factor.layout
     filtered = Filtered.start(layout, b, factor.rank)
 
-    def leaves(k: int) -> Tensor:
-        index = layout.leaves[k].index
-        filtered.whitened[index] = a = linalg.whiten_(factor.leaf_factor[k], b[index])
-        return factor.leaf_whitened[k].mT @ a
+    def leaves(k: int) -> tuple[Tensor, Tensor]:
+        a = linalg.whiten_(factor.leaf_factor[k], b[layout.leaves[k].index])
+        return a, factor.leaf_whitened[k].mT @ a
 
     every = range(len(layout.leaves))
-    for k, sent in enumerate(parallel_map(leaves, every, factor.device)):
+    for k, (a, sent) in enumerate(parallel_map(leaves, every, factor.device)):
+        filtered.whitened.append(a)
         filtered.mean[layout.leaf_levels[k]].index_add_(0, layout.within_level(k), sent)
 
     for level in reversed(range(len(layout.levels))):
@@ -115,7 +115,7 @@ def smooth_down(
     def leaves(k: int) -> None:
         batch, y = layout.leaves[k], factor.leaf_whitened[k]
         z = state[layout.leaf_levels[k]][layout.within_level(k)]
-        a = filtered.whitened[batch.index]
+        a = filtered.whitened[k].clone()
         w[batch.index], ambient[batch.groups] = leaf_down(factor.leaf_factor[k], y, a, z)
 
     for_each(leaves, range(len(layout.leaves)), factor.device)

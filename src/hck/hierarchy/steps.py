@@ -4,7 +4,7 @@ Each step works on a stack of leaves or of nodes. On the CPU it is one compiled 
 gradients are asked for, it is put together from `hck.linalg`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -133,7 +133,8 @@ def leaf_up(
     where : Tensor of shape (leaves,)
         Which of `parents` each leaf sends to.
     """
-    if linalg.can_compile(*_tensors(given.own, given.far), b):
+    given = replace(given, own=_known(given.own), far=_known(given.far))
+    if linalg.can_compile(b, noise, *_tensors(given.own, given.far, given.landmark)):
         return _leaf_up_compiled(given, noise, b, parents, where)
     residual, basis = given.blocks()
     residual.diagonal(dim1=-2, dim2=-1).add_(noise)
@@ -159,7 +160,8 @@ def node_up(
     inbox : Inbox
         Ξ and τ; it may be overwritten.
     """
-    if linalg.can_compile(inbox.information, *_tensors(given.far)):
+    given = replace(given, far=_known(given.far))
+    if linalg.can_compile(inbox.information, inbox.mean, *_tensors(given.far, given.own, given.above)):
         return _node_up_compiled(inbox, given, parents)
     w = given.transfer()
     information = inbox.information.neg_()
@@ -180,7 +182,7 @@ def node_up(
 
 def node_down(packed: Tensor, diagonal: Tensor, h: Tensor, nu: Tensor, q: Tensor, above: Tensor) -> Tensor:
     """ẑ = A⁻ᵀ (ν + H M (ẑ_p − q)) of inner nodes; `above` is ẑ_p (nodes, r, k), and may be overwritten."""
-    if linalg.can_compile(packed, h, above):
+    if linalg.can_compile(packed, h, nu, q, above):
         r, k = above.shape[1:]
         z = above.contiguous()
         _compiled(packed.dtype).node_down(*map(flat, (packed, diagonal, h, nu, q, z)), r, k)
@@ -194,7 +196,7 @@ def leaf_down(factor: Tensor, y: Tensor, a: Tensor, above: Tensor) -> tuple[Tens
 
     `a` (leaves, n, k) and `above`, which is ẑ_p (leaves, r, k), may be overwritten.
     """
-    if linalg.can_compile(factor, y, above):
+    if linalg.can_compile(factor, y, a, above):
         n, r, k = *y.shape[1:], a.shape[2]
         w, d = a.contiguous(), above.contiguous()
         _compiled(factor.dtype).leaf_down(*map(flat, (factor, y, w, d)), n, r, k)
@@ -272,11 +274,14 @@ def _tensor(values: Values | Tensor) -> Tensor:
     return values if isinstance(values, Tensor) else values.tensor()
 
 
-def _tensors(*values: Values | Tensor) -> list[Tensor]:
-    """Tensors on the device of the values, to see whether compiled code may be used."""
-    return [
-        value if isinstance(value, Tensor) else torch.empty(0, device=value.left.device) for value in values
-    ]
+def _known(values: Values | Tensor) -> Values | Tensor:
+    """Kernel values that compiled code cannot compute, computed."""
+    return values if isinstance(values, Tensor) or values.profile() is not None else values.tensor()
+
+
+def _tensors(*values: Values | Tensor | None) -> list[Tensor]:
+    """Those that are tensors."""
+    return [value for value in values if isinstance(value, Tensor)]
 
 
 @cache

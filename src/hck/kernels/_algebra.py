@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hck.gradients import wants_gradient
 from hck.kernels._base import Kernel
 from hck.kernels._fused import Profile
 
@@ -67,10 +68,9 @@ class Scaled(Kernel):
 
     def profile(self) -> Profile | None:
         inner = self.kernel.profile()
-        wanted = isinstance(self.scale, Tensor) and self.scale.requires_grad and torch.is_grad_enabled()
-        return (
-            None if inner is None or wanted else replace(inner, amplitude=inner.amplitude * float(self.scale))
-        )
+        if inner is None or wants_gradient(self.scale):
+            return None
+        return replace(inner, amplitude=inner.amplitude * self.scale)
 
     @property
     def takes_objects(self) -> bool:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from hck.blocks import Blocks
+from hck.gradients import wants_gradient
 from hck.linalg import flat, has_triton
 
 NAMES = ("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52")
@@ -25,19 +26,18 @@ class Profile:
     name : str
         One of NAMES.
     lengthscale : float, or Tensor of shape () or (n_features,)
-    amplitude : float
+    amplitude : float, or Tensor of shape ()
     """
 
     name: str
     lengthscale: float | Tensor
-    amplitude: float = 1.0
+    amplitude: float | Tensor = 1.0
 
 
 def fusable(profile: Profile | None, x: Tensor, z: Tensor) -> Profile | None:
     """The profile, if compiled code can evaluate it on these points."""
-    wanted = torch.is_grad_enabled() and (x.requires_grad or z.requires_grad)
     there = x.device.type == "cpu" or has_triton()
-    return None if wanted or x.shape[1] > _MOST_FEATURES or not there else profile
+    return None if wants_gradient(x, z) or x.shape[1] > _MOST_FEATURES or not there else profile
 
 
 def fused_cross(
@@ -56,7 +56,7 @@ def fused_cross(
     (members, n), m, d = rows.index.shape, columns.index.shape[1], x.shape[1]
     out = x.new_empty(members, n, m) if out is None else out
     if x.device.type != "cpu":
-        fixed = not isinstance(profile.lengthscale, Tensor)
+        fixed = not (isinstance(profile.lengthscale, Tensor) or isinstance(profile.amplitude, Tensor))
         weights = (_weights if fixed else _weights.__wrapped__)(profile, x.shape[1], x.dtype, x.device)
         name = NAMES.index(profile.name)
         import_module("hck.kernels._triton").evaluate(name, weights, x, rows, z, columns, upper, out)
@@ -79,11 +79,11 @@ def compiled_kernels(itemsize: int) -> Any:
 def arguments(profile: Profile, x: Tensor) -> tuple[np.ndarray, int, float]:
     """A profile as compiled code takes it: 1 over the lengthscales (d,), the number of f, the amplitude."""
     scales = _scales(profile.lengthscale, x.shape[1], x.dtype, x.device)
-    return (1 / scales).numpy(), NAMES.index(profile.name), profile.amplitude
+    return (1 / scales).numpy(), NAMES.index(profile.name), float(profile.amplitude)
 
 
 def _scales(scale: float | Tensor, d: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The lengthscale of each feature."""
+    """One number, or one for each feature, as d numbers."""
     if not isinstance(scale, Tensor):
         return torch.full((d,), scale, dtype=dtype, device=device)
     check_lengthscales(scale, d)
@@ -93,8 +93,8 @@ def _scales(scale: float | Tensor, d: int, dtype: torch.dtype, device: torch.dev
 @lru_cache(64)
 def _weights(profile: Profile, d: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """1 over the lengthscales, and the amplitude."""
-    amplitude = torch.full((1,), profile.amplitude, dtype=dtype, device=device)
-    return torch.cat([1 / _scales(profile.lengthscale, d, dtype, device), amplitude])
+    scales = _scales(profile.lengthscale, d, dtype, device)
+    return torch.cat([1 / scales, _scales(profile.amplitude, 1, dtype, device)])
 
 
 def check_lengthscales(scale: Tensor, n_features: int) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hck.gradients import wants_gradient
 from hck.kernels._base import Kernel
 from hck.kernels._distance import euclidean, manhattan, scale_features, squared_euclidean
 from hck.kernels._fused import Profile, check_lengthscales
@@ -41,10 +42,9 @@ class Stationary(Kernel):
         return _NAMES.get(type(self), "")
 
     def profile(self) -> Profile | None:
-        wanted = isinstance(self.lengthscale, Tensor) and self.lengthscale.requires_grad
-        if not self._name or (wanted and torch.is_grad_enabled()):
+        if not self._name or wants_gradient(self.lengthscale):
             return None
-        return Profile(self._name, self.lengthscale, float(self._amplitude()))
+        return Profile(self._name, self.lengthscale, self._amplitude())
 
     def evaluate(self, a: Any, b: Any) -> Tensor:
         scale = self._lengthscale_for(a)

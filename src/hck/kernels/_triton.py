@@ -4,6 +4,7 @@ Distances are sums over differences, as in `_tile`, not products of matrices: no
 points, and no padded copy of the points is made.
 """
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -27,9 +28,10 @@ def evaluate(
     """
     (members, n, m), d = out.shape, x.shape[1]
     tile = 64 if max(n, m) <= 64 else 32  # what was fastest on an H200
-    grid = (members, triton.cdiv(n, tile) * triton.cdiv(m, tile))
+    tiles = triton.cdiv(n, tile) * triton.cdiv(m, tile)
     if out.numel():
-        _values[grid](
+        with torch.cuda.device_of(out):
+            _values[(members * tiles,)](
             x, rows.index.contiguous(), z, columns.index.contiguous(), weights, out, n, m, d,
             NAME=name, FULL=rows.full and columns.full, UPPER=upper, TILE=tile, num_warps=tile // 32,
         )  # fmt: skip
@@ -40,9 +42,10 @@ def _values(
     x, rows, z, columns, weights, out, n, m, d,
     NAME: tl.constexpr, FULL: tl.constexpr, UPPER: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    member = tl.program_id(0).to(tl.int64)
     across = tl.cdiv(m, TILE)
-    first_row, first_column = tl.program_id(1) // across * TILE, tl.program_id(1) % across * TILE
+    tiles = tl.cdiv(n, TILE) * across
+    member, tile = (tl.program_id(0) // tiles).to(tl.int64), tl.program_id(0) % tiles
+    first_row, first_column = tile // across * TILE, tile % across * TILE
     if UPPER and first_column + TILE <= first_row:
         return
     i, j = first_row + tl.arange(0, TILE), first_column + tl.arange(0, TILE)

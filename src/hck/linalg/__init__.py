@@ -2,16 +2,17 @@
 
 Every function takes stacks (members, n, n) and works on CPU and GPU, float32 and float64. Of symmetric
 matrices only the upper triangle is read, and only that may be relied on in results, unless said otherwise.
-A function whose name ends in an underscore may use its last argument's memory for its result.
+A function whose name ends in an underscore may use an argument's memory for its result; it says which.
 
 A *factor* of a symmetric matrix S = L Lᵀ is Lᵀ on a CPU and L⁻¹ on a GPU: there, a triangular solve of small
 matrices costs ten products, so that it pays to invert once. Only this package looks inside a factor; others
 `whiten_` (L⁻¹ X), `unwhiten_` (L⁻ᵀ X) and so on.
 
-On the CPU this is compiled code (`_compiled`) on one core per call; on a GPU, and where gradients are asked
-for, torch (`_generic`).
+On the CPU this is compiled code (`_compiled`) on one core per call. On a GPU, and where gradients are asked
+for, it is torch (`_generic`), with kernels of our own (`_triton`).
 """
 
+import threading
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -23,6 +24,7 @@ import torch
 from torch import Tensor
 
 from hck.errors import NotPositiveDefiniteError, NumericalWarning
+from hck.gradients import wants_gradient
 from hck.linalg import _generic
 from hck.linalg._generic import has_triton
 
@@ -50,12 +52,12 @@ Result = TypeVar("Result")
 
 _FEW_COLUMNS = 4  # to multiply by without unpacking
 
-# Where factorizations on a GPU note that one has failed while nobody looks: one number, or nothing.
-_failures: list[Tensor] = []
+# Where factorizations on a GPU note that one has failed while nobody looks, in each thread.
+_local = threading.local()
 
 
 def factor_(matrix: Tensor, what: str) -> Tensor:
-    """The factors of a stack of symmetric matrices.
+    """The factors of a stack of symmetric matrices, whose memory may be used.
 
     Members that are not positive definite, and only they, get a jitter that grows tenfold until they are.
 
@@ -75,8 +77,8 @@ def factor_(matrix: Tensor, what: str) -> Tensor:
         matrix = matrix.contiguous()
         jitter = _fast(matrix.dtype).factor_(matrix, first, last)
         factor = matrix
-    elif _failures and not matrix.requires_grad:
-        return _generic.factor_by_halves_(matrix, _failures[0].expand(len(matrix)))
+    elif getattr(_local, "failed", None) is not None and not wants_gradient(matrix):
+        return _generic.factor_by_halves_(matrix, _local.failed.expand(len(matrix)))
     else:
         factor, jitter = _generic.factor(matrix, first, last)
     if jitter is not None:
@@ -90,35 +92,38 @@ def without_waiting(work: Callable[[], Result], device: torch.device) -> Result:
     To look is to wait: the GPU then idles until the next command arrives. So a failure is only noted, and if
     there was one in the end the work is done again, with a look at each, and with jitter where it is needed.
     """
-    if device.type != "cuda" or _failures:
+    if device.type != "cuda" or getattr(_local, "failed", None) is not None:
         return work()
-    _failures.append(torch.zeros(1, dtype=torch.int32, device=device))
+    failed = _local.failed = torch.zeros(1, dtype=torch.int32, device=device)
     try:
         result = work()
     finally:
-        failures = _failures.pop()
-    if not failures:
+        _local.failed = None
+    if not failed:
         return result
     del result
     return work()
 
 
 def whiten_(factor: Tensor, x: Tensor, which: Tensor | None = None) -> Tensor:
-    """L⁻¹ X. `which` says which factor belongs to each member of `x`, if not the one of the same number."""
+    """L⁻¹ X, perhaps in place of X.
+
+    `which` says which factor belongs to each member of `x`, if not the one of the same number.
+    """
     if can_compile(factor, x):
         return _fast(x.dtype).whiten_(factor, x.contiguous(), which)
     return _generic.whiten(factor if which is None else factor[which], x)
 
 
 def unwhiten_(factor: Tensor, x: Tensor, which: Tensor | None = None) -> Tensor:
-    """L⁻ᵀ X; `which` as in `whiten_`."""
+    """L⁻ᵀ X, perhaps in place of X; `which` as in `whiten_`."""
     if can_compile(factor, x):
         return _fast(x.dtype).unwhiten_(factor, x.contiguous(), which)
     return _generic.unwhiten(factor if which is None else factor[which], x)
 
 
 def subtract_gram_(y: Tensor, matrix: Tensor) -> Tensor:
-    """S − YᵀY."""
+    """S − YᵀY, perhaps in place of S."""
     if can_compile(y, matrix):
         return _fast(y.dtype).subtract_gram_(matrix.contiguous(), y.contiguous())
     return torch.baddbmm(matrix, y.mT, y, alpha=-1)
@@ -141,7 +146,7 @@ def half_log_determinant(factor: Tensor) -> Tensor:
 
 
 def pack_(symmetric: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
-    """A factor and a symmetric matrix in the room of one, and the diagonal of the latter."""
+    """A factor and a symmetric matrix in the room of one, the factor's, and the diagonal of the matrix."""
     diagonal = symmetric.diagonal(dim1=-2, dim2=-1).contiguous()
     if _own_kernels(factor):
         _generic.triton().pack_(symmetric.contiguous(), factor)
@@ -181,8 +186,7 @@ def unwhiten_packed(packed: Tensor, diagonal: Tensor, x: Tensor) -> Tensor:
 
 def can_compile(*tensors: Tensor) -> bool:
     """Whether compiled code may be used: in the CPU's memory, and where no gradients are asked for."""
-    wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    return not wanted and not _generic.is_inverse(tensors[0])
+    return not wants_gradient(*tensors) and not _generic.is_inverse(tensors[0])
 
 
 def jitters(dtype: torch.dtype) -> tuple[float, float]:
@@ -197,8 +201,7 @@ def flat(tensor: Tensor) -> np.ndarray:
 
 def _own_kernels(*tensors: Tensor) -> bool:
     """Whether to use our own kernels on a GPU; they have no gradients."""
-    wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    return not wanted and tensors[0].is_cuda and has_triton()
+    return not wants_gradient(*tensors) and tensors[0].is_cuda and has_triton()
 
 
 @cache

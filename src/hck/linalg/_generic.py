@@ -1,11 +1,15 @@
-"""Dense linear algebra on stacks of matrices by torch: on GPUs, and where gradients are asked for.
+"""Dense linear algebra on stacks of matrices: on GPUs, and where gradients are asked for.
 
-On a CPU a factor of S = L Lᵀ is Lᵀ, on a GPU L⁻¹.
+On a CPU a factor of S = L Lᵀ is Lᵀ, on a GPU L⁻¹. There, small factors come from a kernel of our own
+(`_triton`); the rest is torch.
 """
 
+import os
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
+from shutil import which
 from typing import Any
 
 import torch
@@ -32,7 +36,8 @@ def factor(matrix: Tensor, first: float, last: float) -> tuple[Tensor, Tensor | 
     jitter = _needed_jitter(matrix.detach(), info, first, last)
     if not torch.isfinite(jitter).all():
         return result, jitter
-    return _factor(matrix + torch.diag_embed(jitter[:, None].expand(matrix.shape[:-1])))[0], jitter
+    result, info = _factor(matrix + torch.diag_embed(jitter[:, None].expand(matrix.shape[:-1])))
+    return result, jitter.where(info == 0, torch.inf)
 
 
 def whiten(factor: Tensor, x: Tensor) -> Tensor:
@@ -106,8 +111,14 @@ def _invert_small_(s: Tensor, failed: Tensor) -> None:
 
 @cache
 def has_triton() -> bool:
-    """Whether kernels can be compiled for a GPU: on Linux Triton comes with torch."""
-    return find_spec("triton") is not None
+    """Whether kernels can be compiled for a GPU.
+
+    On Linux Triton comes with torch. It multiplies float64 matrices since version 3.5; it needs a C compiler.
+    """
+    if find_spec("triton") is None or not any(map(which, (os.environ.get("CC", "cc"), "gcc", "clang"))):
+        return False
+    numbers = version("triton").split(".")
+    return (int(numbers[0]), int(numbers[1])) >= (3, 5)
 
 
 def triton() -> Any:
@@ -133,7 +144,7 @@ def _needed_jitter(matrix: Tensor, info: Tensor, first: float, last: float) -> T
         jitter[failed[left]] = relative * scale[left]
         attempt = members[left]
         attempt.diagonal(dim1=-2, dim2=-1).add_(jitter[failed[left], None])
-        left = left[torch.linalg.cholesky_ex(attempt.mT)[1].nonzero().squeeze(1)]
+        left = left[_factor(attempt)[1].nonzero().squeeze(1)]
         relative *= 10
     jitter[failed[left]] = torch.inf
     return jitter

@@ -1,4 +1,4 @@
-"""Small dense matrices on a GPU: factor and invert, and products with what `pack` has made.
+"""Small dense matrices on a GPU: factor and invert, and products with what `pack_` has made.
 
 torch's batched Cholesky and triangular solve reach a few percent of a GPU's rate at these sizes.
 """
@@ -22,18 +22,13 @@ def invert_factor_(s: Tensor, failed: Tensor) -> None:
     failed : Tensor of shape (members,) and type int32
         Set to 1 where a member is not positive definite. It may be one number, expanded.
     """
-    members, n, _ = s.shape
-    _invert_factor[(members,)](
-        s,
-        failed,
-        n,
-        s.stride(0),
-        s.stride(1),
-        failed.stride(0),
-        BLOCKS=triton.cdiv(n, _EDGE),
-        EDGE=_EDGE,
-        num_warps=1,
-    )
+    (members, n, _), strides = s.shape, (*s.stride()[:2], failed.stride(0))
+    if n > MOST:
+        raise ValueError(f"matrices of at most {MOST} rows, got {n}")
+    with torch.cuda.device_of(s):
+        _invert_factor[(members,)](
+            s, failed, n, *strides, BLOCKS=triton.cdiv(n, _EDGE), EDGE=_EDGE, num_warps=1
+        )
 
 
 def pack_(symmetric: Tensor, factor: Tensor) -> None:
@@ -41,11 +36,12 @@ def pack_(symmetric: Tensor, factor: Tensor) -> None:
     members, n, _ = factor.shape
     tile = min(64, max(16, triton.next_power_of_2(n)))
     grid = (members, triton.cdiv(n, tile), triton.cdiv(n, tile))
-    _pack[grid](symmetric, factor, n, TILE=tile, num_warps=max(1, tile // 16))
+    with torch.cuda.device_of(factor):
+        _pack[grid](symmetric, factor, n, TILE=tile, num_warps=max(1, tile // 16))
 
 
 def multiply_packed(packed: Tensor, diagonal: Tensor, x: Tensor) -> Tensor:
-    """M x for the symmetric matrix of `pack`: its strict upper triangle is in `packed`.
+    """M x for the symmetric matrix of `pack_`: its strict upper triangle is in `packed`.
 
     Parameters
     ----------
@@ -58,7 +54,7 @@ def multiply_packed(packed: Tensor, diagonal: Tensor, x: Tensor) -> Tensor:
 
 
 def multiply_packed_factor(packed: Tensor, x: Tensor) -> Tensor:
-    """L⁻ᵀ x for the factor of `pack`: L⁻¹ is the lower triangle of `packed`."""
+    """L⁻ᵀ x for the factor of `pack_`: L⁻¹ is the lower triangle of `packed`."""
     return _multiply(packed, packed, x, symmetric=False)
 
 
@@ -67,9 +63,10 @@ def _multiply(packed: Tensor, diagonal: Tensor, x: Tensor, symmetric: bool) -> T
     out = torch.empty_like(x)
     tile = min(64, max(16, triton.next_power_of_2(n)))
     if x.numel():
-        _multiply_packed[(members, triton.cdiv(n, tile))](
-            packed, diagonal, x, out, n, k, SYMMETRIC=symmetric, TILE=tile, num_warps=max(1, tile // 16)
-        )
+        with torch.cuda.device_of(x):
+            _multiply_packed[(members, triton.cdiv(n, tile))](
+                packed, diagonal, x, out, n, k, SYMMETRIC=symmetric, TILE=tile, num_warps=max(1, tile // 16)
+            )
     return out
 
 

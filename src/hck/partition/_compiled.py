@@ -1,12 +1,11 @@
 """Projections and medians on the CPU, compiled."""
 
 import numpy as np
-from numba import njit
 
-from hck.jit import OPTIONS, compiled, exposed
+from hck.jit import compiled, exposed
 
 
-@njit(**{**OPTIONS, "fastmath": {"contract", "reassoc"}}, cache=True)
+@exposed(fastmath={"contract", "reassoc"})
 def project(x, d, rows, directions, which, out):
     """⟨x[rows[i]], directions[which[i]]⟩ for each i."""
     for i in range(len(rows)):

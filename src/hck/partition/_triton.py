@@ -14,7 +14,9 @@ def project(x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tenso
     if len(rows):
         grid = (triton.cdiv(len(rows), _ROWS),)
         sizes = {"ROWS": _ROWS, "FEATURES": min(_FEATURES, triton.next_power_of_2(x.shape[1]))}
-        _project[grid](x, rows, directions, which, out, len(rows), x.shape[1], **sizes)
+        arrays = (rows.contiguous(), directions.contiguous(), which.contiguous())
+        with torch.cuda.device_of(x):
+            _project[grid](x, *arrays, out, len(rows), x.shape[1], **sizes)
     return out
 
 

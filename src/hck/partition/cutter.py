@@ -34,6 +34,8 @@ class Frontier:
         Node i owns ``order[start[i] : start[i] + size[i]]``. In the CPU's memory.
     generator : torch.Generator
         On the device of the points.
+    doubts : list of Tensor, or None
+        Where a cutter that need not wait notes whether a cut has to be mended. None: mend it.
     """
 
     points: Points
@@ -42,14 +44,21 @@ class Frontier:
     start: Tensor
     size: Tensor
     generator: torch.Generator
+    doubts: list[Tensor] | None = None
 
     def __len__(self) -> int:
         return len(self.start)
 
     def members(self) -> tuple[Tensor, Tensor]:
-        """The points of all nodes, node after node, and the node (its number here) of each."""
+        """The points of all nodes, node after node, and the node (its number here) of each.
+
+        The points may share the memory of `order`: use them before you change that.
+        """
+        if self.is_whole:
+            number = torch.arange(len(self.order), device=self.order.device)
+            return self.order, torch.searchsorted(self.sent[1].cumsum(0), number, right=True)
         position, which = ranges(*self.sent, int(self.size.sum()))
-        return (self.order if self.is_whole else self.order[position]), which
+        return self.order[position], which
 
     @cached_property
     def is_whole(self) -> bool:
@@ -91,10 +100,40 @@ class Cutter(ABC):
         """
 
 
-def grow(points: Points, kernel: Kernel, cutter: Cutter, leaf_size: int, generator: torch.Generator) -> Tree:
-    """Cut nodes of more than `leaf_size` points until there are none."""
-    n, device = len(points), points.device
+def grow(
+    points: Points,
+    kernel: Kernel,
+    cutter: Cutter,
+    leaf_size: int,
+    generator: torch.Generator,
+    trust: bool | None = None,
+) -> Tree:
+    """Cut nodes of more than `leaf_size` points until there are none.
+
+    With `trust`, as by default on a GPU, no level waits to see whether the cuts of the one before have to be
+    mended. If one had to be, the tree is grown again, with a look at each: data with ties, such as repeated
+    points, take twice the time.
+    """
     cutter.check(points)
+    if trust or (trust is None and points.device.type == "cuda"):
+        state = generator.get_state()
+        doubts: list[Tensor] = []
+        tree = _grow(points, kernel, cutter, leaf_size, generator, doubts)
+        if not doubts or not torch.stack(doubts).any():
+            return tree
+        generator.set_state(state)
+    return _grow(points, kernel, cutter, leaf_size, generator, None)
+
+
+def _grow(
+    points: Points,
+    kernel: Kernel,
+    cutter: Cutter,
+    leaf_size: int,
+    generator: torch.Generator,
+    doubts: list[Tensor] | None,
+) -> Tree:
+    n, device = len(points), points.device
     order = torch.arange(n, device=device)
     parents, starts, sizes = [torch.tensor([-1])], [torch.tensor([0])], [torch.tensor([n])]
     rules = []
@@ -103,7 +142,7 @@ def grow(points: Points, kernel: Kernel, cutter: Cutter, leaf_size: int, generat
         big = (sizes[-1] > leaf_size).nonzero().squeeze(1)
         if len(big) == 0:
             break
-        frontier = Frontier(points, kernel, order, starts[-1][big], sizes[-1][big], generator)
+        frontier = Frontier(points, kernel, order, starts[-1][big], sizes[-1][big], generator, doubts)
         child, rule = cutter.cut(frontier)
         rules.append(rule)
         begin = frontier.start[:, None] + child.cumsum(1) - child

@@ -51,8 +51,11 @@ class HyperplaneCutter(Cutter):
         directions, pick = self.directions(frontier)
         rows, which = frontier.members()
         below, above, child = halve(frontier, points.project(rows, directions, pick[which]))
-        for turn in _TURNS:
-            tied = (is_tied := _tied(below, above)).nonzero().squeeze(1)
+        is_tied = _tied(below, above)
+        if frontier.doubts is not None:
+            frontier.doubts.append(is_tied.any())
+        for turn in _TURNS if frontier.doubts is None else ():
+            tied = is_tied.nonzero().squeeze(1)
             if len(tied) == 0:
                 break
             turned = _turned(directions[pick[tied]], turn, frontier.generator)
@@ -61,7 +64,6 @@ class HyperplaneCutter(Cutter):
             below[tied], above[tied], _ = halve(redo, points.project(rows, turned, which))
             pick[tied] = torch.arange(len(tied), device=pick.device) + len(directions)
             directions = torch.cat([directions, turned])
-        else:
             is_tied = _tied(below, above)
         # Equal points on both sides cannot be told apart: new ones like them go to the first child.
         threshold = torch.where(is_tied, below, (below + above) / 2)

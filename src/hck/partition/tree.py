@@ -72,7 +72,10 @@ class Tree:
 
     @cached_property
     def host(self) -> "Tree":
-        """The tree in the CPU's memory, where its shape can be asked for without waiting for a GPU."""
+        """The shape of the tree in the CPU's memory, to be asked for without waiting for a GPU.
+
+        Its points and rules stay where they are.
+        """
         if self.device.type == "cpu":
             return self
         return Tree(self.parent.cpu(), self.start.cpu(), self.stop.cpu(), self.order)
