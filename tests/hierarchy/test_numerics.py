@@ -9,6 +9,8 @@ import torch
 
 from hck.errors import NotPositiveDefiniteError, NumericalWarning
 from hck.hierarchy import HierarchicalKernel
+from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.ridge import ridge
 from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern
 from hck.partition import KMeans
 from hck.points import as_points
@@ -162,10 +164,8 @@ def test_indefinite_kernel(leaf_size, dtype):
     assert ("landmark" if leaf_size == 7 else "leaf") in message
 
 
-def test_nan_in_the_kernel():
-    def kernel(a, b):
-        return np.where(np.arange(len(a))[:, None] == 3, np.nan, np.ones((len(a), len(b))))
-
-    h = HierarchicalKernel.build(kernel, data(30)[0], 5, leaf_size=30, jitter=1e-8)
+def test_nan_where_nobody_has_looked():
+    x = as_points(data(30)[0])
+    x.x[3, 1] = np.nan
     with pytest.raises(NotPositiveDefiniteError, match="NaN"):
-        h.factor(0.1)
+        ridge(Blueprint.of(Gaussian(1.0), x, 5, leaf_size=30), 0.1, x.x[:, :1])
