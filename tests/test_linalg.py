@@ -71,6 +71,13 @@ def test_only_the_upper_triangle_is_read(kept):
     torch.testing.assert_close(linalg.whiten_(factor(other), right.clone()), expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 5, 65])
+def test_color(kept, n):
+    matrix, x = definite(3, n, n), normal(3, n, 2, seed=1)
+    expected = torch.linalg.cholesky(matrix) @ x
+    torch.testing.assert_close(linalg.color(factor(matrix), x), expected, rtol=0, atol=1e-10)
+
+
 @both_types
 @pytest.mark.parametrize("columns", [1, 2, 16, 37])
 @pytest.mark.parametrize("n", SIZES)

@@ -41,7 +41,7 @@ def visits(tree: Tree, x: Points, rank: int, budget: int) -> list[Visit]:
         per_point = x.dtype.itemsize * (3 * width + gathered)
         limit = per_chunk(per_point, budget, x.device)
         per_leaf = x.dtype.itemsize * gathered * width
-        at_once = partial(_leaves_at_once, per_leaf, per_point, budget, x.device)
+        at_once = partial(leaves_per_visit, per_leaf, per_point, budget, x.device)
         piece_start, piece_count, piece = pieces(start[alike.groups], count[alike.groups], limit)
         for batch in batches(piece_start, piece_count, at_once):
             leaf = alike.groups[piece[batch.groups]]
@@ -52,9 +52,10 @@ def visits(tree: Tree, x: Points, rank: int, budget: int) -> list[Visit]:
     return found
 
 
-def _leaves_at_once(
+def leaves_per_visit(
     per_leaf: int, per_point: int, budget: int, device: torch.device, width: int, count: int
 ) -> int:
+    """How many leaves to visit together, given the bytes that a leaf and each of `width` new points take."""
     return per_chunk(per_leaf + width * per_point, budget, device)
 
 

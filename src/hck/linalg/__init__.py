@@ -30,6 +30,7 @@ from hck.linalg._generic import has_triton
 
 __all__ = [
     "can_compile",
+    "color",
     "factor_",
     "flat",
     "half_log_determinant",
@@ -120,6 +121,13 @@ def unwhiten_(factor: Tensor, x: Tensor, which: Tensor | None = None) -> Tensor:
     if can_compile(factor, x):
         return _fast(x.dtype).unwhiten_(factor, x.contiguous(), which)
     return _generic.unwhiten(factor if which is None else factor[which], x)
+
+
+def color(factor: Tensor, x: Tensor) -> Tensor:
+    """L X: numbers with the covariance L Lᵀ, if those in X are independent."""
+    if _generic.is_inverse(factor):
+        return torch.linalg.solve_triangular(factor, x, upper=False)
+    return factor.triu().mT @ x
 
 
 def subtract_gram_(y: Tensor, matrix: Tensor) -> Tensor:

@@ -1,0 +1,79 @@
+"""Scores of Gaussian predictions against their definitions, by integration and by simulation."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from hck.metrics import calibration_curve, coverage, crps, nlpd
+
+RNG = np.random.default_rng(0)
+MEAN, STD = RNG.normal(size=50), RNG.uniform(0.1, 3, size=50)
+Y = MEAN + STD * RNG.normal(size=50)
+EVERY = [nlpd, crps, coverage, calibration_curve]
+
+
+def test_nlpd():
+    assert nlpd(Y, MEAN, STD) == pytest.approx(-norm.logpdf(Y, MEAN, STD).mean(), rel=1e-12)
+
+
+def test_crps():
+    """∫ (F(t) − 1[t ≥ y])² dt."""
+
+    def one(y, mean, std):
+        left = quad(lambda t: norm.cdf(t, mean, std) ** 2, -np.inf, y)[0]
+        return left + quad(lambda t: norm.sf(t, mean, std) ** 2, y, np.inf)[0]
+
+    expected = np.mean([one(*each) for each in zip(Y[:8], MEAN[:8], STD[:8], strict=True)])
+    assert crps(Y[:8], MEAN[:8], STD[:8]) == pytest.approx(expected, rel=1e-6)
+
+
+def test_crps_of_certain_predictions_is_the_absolute_error():
+    assert crps(Y, MEAN, np.full(50, 1e-9)) == pytest.approx(np.abs(Y - MEAN).mean(), rel=1e-6)
+
+
+def test_the_truth_scores_best():
+    y = RNG.normal(size=20_000)
+    zero, one = np.zeros(20_000), np.ones(20_000)
+    for score in (nlpd, crps):
+        best = score(y, zero, one)
+        assert best < score(y, zero, 1.2 * one)
+        assert best < score(y, zero, 0.8 * one)
+        assert best < score(y, zero + 0.2, one)
+
+
+def test_coverage_and_calibration():
+    y = RNG.normal(size=20_000)
+    zero, one = np.zeros(20_000), np.ones(20_000)
+    assert coverage(y, zero, one) == pytest.approx(0.95, abs=0.01)
+    assert coverage(y, zero, 0.5 * one) < 0.7
+    levels, shares = calibration_curve(y, zero, one, 9)
+    np.testing.assert_allclose(levels, np.arange(1, 10) / 10)
+    np.testing.assert_allclose(shares, levels, atol=0.015)
+    for level, share in zip(levels, shares, strict=True):
+        assert share == pytest.approx(coverage(y, zero, one, level))
+    assert calibration_curve(y, zero, one, [0.5])[0].tolist() == [0.5]
+
+
+@pytest.mark.parametrize("score", EVERY)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"std": np.zeros(50)}, "std must be positive"),
+        ({"std": STD[:-1]}, "one shape"),
+        ({"y": Y[:, None]}, "one shape"),
+        ({"y": [], "mean": [], "std": []}, "one shape"),
+        ({"mean": np.full(50, np.nan)}, "mean contains NaN"),
+    ],
+)
+def test_bad_input(score, change, message):
+    with pytest.raises(ValueError, match=message):
+        score(**{"y": Y, "mean": MEAN, "std": STD, **change})
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, -0.5])
+def test_bad_levels(level):
+    with pytest.raises(ValueError, match="level"):
+        coverage(Y, MEAN, STD, level)
+    with pytest.raises(ValueError, match="levels"):
+        calibration_curve(Y, MEAN, STD, [level])
