@@ -168,24 +168,31 @@ class Blueprint:
 
     def leaf(self, k: int) -> LeafInput:
         """What D and V of a batch of leaves are made of; their parents' levels are prepared."""
-        layout, batch, level = self.layout, self.layout.leaves[k], self.layout.leaf_levels[k]
+        return self.leaf_from(k, self.factors[self.layout.leaf_levels[k]], self.layout.within_level(k))
+
+    def leaf_from(self, k: int, factor: Tensor, which: Tensor) -> LeafInput:
+        """The same, with C given for some inner nodes, and which of them the leaves' parents are."""
+        layout, batch = self.layout, self.layout.leaves[k]
         block = self.landmarks.blocks[layout.slot[layout.parents(batch)]]
         own = Values(self.kernel, self.points, batch, self.points, batch, upper=True)
         far = Values(self.kernel, self.landmarks.points, block, self.points, batch)
-        return LeafInput(own, far, self.factors[level], layout.within_level(k))
+        return LeafInput(own, far, factor, which)
 
     def node(self, level: int, part: slice) -> NodeInput:
         """What W of some inner nodes of a level is made of; this level is prepared, and the one above."""
-        layout, z, blocks = self.layout, self.landmarks.points, self.landmarks.blocks
-        first = layout.levels[level][0]
-        which = layout.parent_within_level(level, part)
-        if level == 0 and layout.above < 0:
-            zero = torch.zeros(1, self.rank, self.rank, dtype=z.dtype, device=z.device)
+        first, which = self.layout.levels[level][0], self.layout.parent_within_level(level, part)
+        if level == 0 and self.layout.above < 0:
+            zero = torch.zeros(1, self.rank, self.rank, dtype=self.points.dtype, device=self.points.device)
             return NodeInput(zero, None, None, which)
+        own = self.factors[level][part.start - first : part.stop - first]
+        return self.node_from(level, part, own, self.factors[level - 1], which)
+
+    def node_from(self, level: int, part: slice, own: Tensor, above: Tensor, which: Tensor) -> NodeInput:
+        """The same, with C given for the nodes and for some above, and which of these their parents are."""
+        layout, z, blocks = self.layout, self.landmarks.points, self.landmarks.blocks
         parent = self._above() if level == 0 else layout.slot[layout.parent[part]]
         far = Values(self.kernel, z, blocks[parent], z, blocks[layout.slot[part]])
-        own = self.factors[level][part.start - first : part.stop - first]
-        return NodeInput(far, own, self.factors[level - 1], which)
+        return NodeInput(far, own, above, which)
 
     def chunks(self, first: int, stop: int) -> list[slice]:
         """Inner nodes in slices small enough for their temporaries."""

@@ -1,0 +1,182 @@
+"""The log-likelihood of a Gaussian process and its gradient, at the memory of one up-sweep.
+
+Going up, each inner node hears Ξ and τ from its children, and nothing else is kept. Coming down, each chunk
+of a level is computed once more, now recorded by autograd, and differentiated by itself: what it is asked for
+is the gradient with respect to what it sent, which its parents have just found.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from hck import linalg
+from hck.hierarchy.blueprint import Blueprint
+
+_LEAF = "the leaf matrix D + alpha I"
+_NODE = "the information matrix I + Ξ of an inner node"
+_ROOT = "the matrix I − X of an inner node"
+
+
+def log_likelihood(
+    blueprint: Blueprint, noise: Tensor, y: Tensor, parameters: Sequence[Tensor] = ()
+) -> tuple[Tensor, list[Tensor]]:
+    """log N(y; 0, K_h + noise), summed over columns of y, and its gradient.
+
+    ::
+
+        leaf j:        s = −½ aᵀa − log det L
+        inner node i:  s = ½ (νᵀν − qᵀ M q) − log det A + ½ log det M
+        log-likelihood = Σ s − ½ n log 2π
+
+    Parameters
+    ----------
+    blueprint : Blueprint
+        With a kernel that is made of `parameters`.
+    noise : Tensor of shape () or (n,)
+    y : Tensor of shape (n,) or (n, columns)
+    parameters : sequence of Tensor
+        What to differentiate by: leaves that require a gradient, of the kernel, or `noise` itself.
+
+    Returns
+    -------
+    value : Tensor of shape ()
+    gradient : list of Tensor
+        For each of `parameters`.
+    """
+    if any(not parameter.requires_grad or not parameter.is_leaf for parameter in parameters):
+        raise ValueError("parameters must be leaves that require a gradient")
+    layout = blueprint.layout
+    padded_noise = blueprint.pad_noise(noise)
+    variance = padded_noise.detach().requires_grad_()
+    b = layout.pad(y, variance)
+    sweep = _Sweep(blueprint, variance, b)
+    value, heard = sweep.up()
+    value = value - b.shape[1] * layout.tree.n_points * math.log(2 * math.pi) / 2
+    gradient = [torch.zeros_like(parameter) for parameter in parameters]
+    if parameters:
+        at_variance = sweep.down(heard, parameters, gradient)
+        for k, parameter in enumerate(parameters):
+            if parameter is noise:
+                gradient[k] = gradient[k] + torch.autograd.grad(padded_noise, noise, at_variance)[0]
+    return value, gradient
+
+
+class _Sweep:
+    """The two sweeps, chunk by chunk, through functions that autograd can differentiate."""
+
+    def __init__(self, blueprint: Blueprint, variance: Tensor, b: Tensor) -> None:
+        self.blueprint, self.variance, self.b = blueprint, variance, b
+        self.layout, self.rank = blueprint.layout, blueprint.rank
+
+    def up(self) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        """Σ s, and for each level Ξ (nodes, r, r) and τ (nodes, r, columns)."""
+        layout, columns = self.layout, self.b.shape[1]
+        shapes = [(stop - first, self.rank) for first, stop in layout.levels]
+        heard = [(self.b.new_zeros(*shape, self.rank), self.b.new_zeros(*shape, columns)) for shape in shapes]
+        total = torch.zeros((), dtype=torch.float64, device=self.b.device)
+        with torch.no_grad():
+            for k, level in enumerate(layout.leaf_levels):
+                theta, t, s = self._leaves(k)
+                self._tell(heard[level], layout.within_level(k), theta, t)
+                total += s
+            for level in reversed(range(len(layout.levels))):
+                for part in self._chunks(level):
+                    theta, t, s = self._nodes(level, part, *self._here(heard, level, part))
+                    if level > 0:
+                        self._tell(heard[level - 1], layout.parent_within_level(level, part), theta, t)
+                    total += s
+        return total, heard
+
+    def down(
+        self, heard: list[tuple[Tensor, Tensor]], parameters: Sequence[Tensor], gradient: list[Tensor]
+    ) -> Tensor:
+        """Add to the gradient, and return that with respect to the variances of the noise."""
+        layout = self.layout
+        wanted = list(parameters)
+        at_variance = torch.zeros_like(self.variance)
+
+        def differentiate(
+            outputs: tuple[Tensor, ...], at: tuple[Tensor, ...], inputs: list[Tensor]
+        ) -> list[Tensor]:
+            used = [(out, to) for out, to in zip(outputs, at, strict=True) if out.requires_grad]
+            found = torch.autograd.grad(
+                [out for out, _ in used], [*inputs, *wanted], [to for _, to in used], materialize_grads=True
+            )
+            for k, part in enumerate(found[len(inputs) :]):
+                gradient[k] += part
+            return list(found[: len(inputs)])
+
+        one = torch.ones((), dtype=self.b.dtype, device=self.b.device)
+        for level in range(len(layout.levels)):
+            for part in self._chunks(level):
+                xi, tau = (h.detach().clone().requires_grad_() for h in self._here(heard, level, part))
+                with torch.enable_grad():
+                    theta, t, s = self._nodes(level, part, xi, tau)
+                if level > 0:
+                    which = layout.parent_within_level(level, part)
+                    above = tuple(part[which] for part in heard[level - 1])
+                else:
+                    above = (torch.zeros_like(theta), torch.zeros_like(t))
+                found = differentiate((theta, t, s), (*above, one), [xi, tau])
+                # from here on, what was heard is not needed, but the gradient with respect to it
+                for kept, new in zip(self._here(heard, level, part), found, strict=True):
+                    kept.copy_(new)
+        for k, level in enumerate(layout.leaf_levels):
+            which = layout.within_level(k)
+            with torch.enable_grad():
+                outputs = self._leaves(k)
+            below = tuple(part[which] for part in heard[level])
+            at_variance += differentiate(outputs, (*below, one), [self.variance])[0]
+        return at_variance
+
+    def _leaves(self, k: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Θ, t and Σ s of a batch of leaves."""
+        layout, batch = self.layout, self.layout.leaves[k]
+        slots, which = torch.unique(layout.slot[layout.parents(batch)], return_inverse=True)
+        factor = self.blueprint.landmark_factor(slots)
+        residual, basis = self.blueprint.leaf_from(k, factor, which).blocks()
+        noise = self.variance[batch.index]
+        noise = noise if batch.full else noise.where(batch.mask, 1)
+        factor = linalg.factor_(residual + torch.diag_embed(noise), _LEAF)
+        y, a = linalg.whiten_(factor, basis.clone()), linalg.whiten_(factor, self.b[batch.index])
+        s = -a.square().sum() / 2 - self.b.shape[1] * linalg.half_log_determinant(factor)
+        return y.mT @ y, y.mT @ a, s
+
+    def _nodes(self, level: int, part: slice, xi: Tensor, tau: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Θ, t and Σ s of some inner nodes of a level."""
+        identity = torch.eye(self.rank, dtype=xi.dtype, device=xi.device)
+        factor = linalg.factor_(identity + (xi + xi.mT) / 2, _NODE)
+        nu = linalg.whiten_(factor, tau.clone())
+        w = self._transfer(level, part)
+        h = linalg.whiten_(factor, w.clone())
+        root = linalg.factor_(identity - w.mT @ w + h.mT @ h, _ROOT)
+        m = linalg.inverse(root)
+        q = h.mT @ nu
+        t = m @ q
+        half = linalg.half_log_determinant(factor) + linalg.half_log_determinant(root)
+        s = (nu.square().sum() - (q * t).sum()) / 2 - self.b.shape[1] * half
+        return m - identity, t, s
+
+    def _transfer(self, level: int, part: slice) -> Tensor:
+        """W of some inner nodes of a level; 0 for the root."""
+        layout, blueprint = self.layout, self.blueprint
+        if level == 0:
+            return self.b.new_zeros(1, self.rank, self.rank)
+        slots, which = torch.unique(layout.slot[layout.parent[part]], return_inverse=True)
+        own, above = (blueprint.landmark_factor(some) for some in (layout.slot[part], slots))
+        return blueprint.node_from(level, part, own, above, which).transfer()
+
+    def _chunks(self, level: int) -> list[slice]:
+        return self.blueprint.chunks(*self.layout.levels[level])
+
+    def _here(self, heard: list[tuple[Tensor, Tensor]], level: int, part: slice) -> tuple[Tensor, Tensor]:
+        first = self.layout.levels[level][0]
+        xi, tau = (both[part.start - first : part.stop - first] for both in heard[level])
+        return xi, tau
+
+    @staticmethod
+    def _tell(parents: tuple[Tensor, Tensor], which: Tensor, theta: Tensor, t: Tensor) -> None:
+        parents[0].index_add_(0, which, theta)
+        parents[1].index_add_(0, which, t)

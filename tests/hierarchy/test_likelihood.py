@@ -1,0 +1,65 @@
+"""The log-likelihood against the dense formula, and its gradient against central differences."""
+
+import math
+
+import pytest
+import torch
+
+from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.likelihood import log_likelihood
+from hck.kernels import Gaussian, Laplace, Matern
+
+X = torch.rand(60, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+Y = torch.randn(60, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def test_value(problem):
+    covariance, b = problem.noisy, problem.b.double()
+    blueprint = Blueprint.of(**{"kernel": problem.kernel, "x": problem.points, **problem.options})
+    value, gradient = log_likelihood(blueprint, torch.tensor(problem.alpha, dtype=problem.dtype), problem.b)
+    assert gradient == []
+    half = torch.linalg.slogdet(covariance).logabsdet / 2 + problem.n * math.log(2 * math.pi) / 2
+    expected = -(b * torch.linalg.solve(covariance, b)).sum() / 2 - b.shape[1] * half
+    tolerance = 1e-9 if problem.dtype == torch.float64 else 1e-3
+    assert abs(float(value - expected)) <= tolerance * max(problem.n, abs(float(expected)))
+
+
+def kernel(scales, amplitude, other):
+    return amplitude * Matern(scales, nu=1.5) * Gaussian(1.0) + Laplace(other)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"leaf_size": 9}, {"leaf_size": 100}, {"partition": "kmeans"}], ids=str
+)
+@pytest.mark.parametrize("each", [False, True])
+def test_gradient(options, each):
+    noise = torch.full((60,) if each else (), 0.2, dtype=torch.float64)
+    parameters = [
+        torch.tensor([0.4, 0.9], dtype=torch.float64),
+        torch.tensor(1.7, dtype=torch.float64),
+        torch.tensor(2.0, dtype=torch.float64),
+        noise,
+    ]
+    for parameter in parameters:
+        parameter.requires_grad_()
+
+    def value(*values, wanted=()):
+        blueprint = Blueprint.of(kernel(*values[:3]), X, 8, jitter=1e-6, **options)
+        return log_likelihood(blueprint, values[3], Y, wanted)
+
+    _, gradient = value(*parameters, wanted=parameters)
+    for k, parameter in enumerate(parameters):
+        assert gradient[k].shape == parameter.shape
+        for i in range(min(3, parameter.numel())):
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = [p.detach().clone() for p in parameters]
+                moved[k].view(-1)[i] += step
+                ends.append(float(value(*moved)[0]))
+            expected = (ends[0] - ends[1]) / 2e-5
+            assert float(gradient[k].view(-1)[i]) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_parameters_must_require_a_gradient():
+    with pytest.raises(ValueError, match="require a gradient"):
+        log_likelihood(Blueprint.of(Gaussian(0.5), X, 8), torch.tensor(0.1), Y, [torch.tensor(1.0)])
