@@ -5,6 +5,8 @@ import torch
 
 from hck.hierarchy.leave_one_out import leave_one_out
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SOME = [
     f"{name}@float64"
     for name in (

@@ -9,6 +9,8 @@ from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.likelihood import log_likelihood
 from hck.kernels import Gaussian, Laplace, Matern
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 X = torch.rand(60, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 Y = torch.randn(60, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
@@ -63,3 +65,17 @@ def test_gradient(options, each):
 def test_parameters_must_require_a_gradient():
     with pytest.raises(ValueError, match="require a gradient"):
         log_likelihood(Blueprint.of(Gaussian(0.5), X, 8), torch.tensor(0.1), Y, [torch.tensor(1.0)])
+
+
+def test_threads_change_nothing():
+    x = torch.rand(2000, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    scale, noise = (torch.tensor(value, dtype=torch.float64).requires_grad_() for value in (0.5, 0.1))
+    found, before = [], torch.get_num_threads()
+    for threads in (1, 4):
+        torch.set_num_threads(threads)
+        try:
+            blueprint = Blueprint.of(Gaussian(scale), x, 16, memory_budget="1 MB")
+            found.append(log_likelihood(blueprint, noise, x[:, 0], [scale, noise]))
+        finally:
+            torch.set_num_threads(before)
+    torch.testing.assert_close(*found, rtol=1e-9, atol=1e-9)

@@ -9,6 +9,8 @@ from hck.hierarchy.ridge import bytes_needed, plan_within_budget, ridge
 from hck.kernels import Gaussian
 from hck.partition import Tree
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 GIB = 2**30
 SOME = [
     f"{name}@{dtype}"

@@ -8,6 +8,8 @@ from hck.hierarchy.sample import sample_prior
 from hck.kernels import Matern
 from hck.partition import Tree
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 X = torch.rand(61, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 UNEVEN = Tree.from_parents(
     [-1, 0, 0, 0, 3, 3], torch.cat([torch.full((20,), 1), torch.full((11,), 2), 4 + torch.arange(30) // 15])

@@ -5,6 +5,8 @@ import torch
 
 from hck.hierarchy.variance import Variance
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def test_variance(problem):
     """k(x, x) − k_h(x, X) (K_h + αI)⁻¹ k_h(X, x)."""

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from hck import linalg
 from hck.hierarchy.blueprint import Blueprint
+from hck.parallel import parallel_map
 
 _LEAF = "the leaf matrix D + alpha I"
 _NODE = "the information matrix I + Ξ of an inner node"
@@ -77,13 +78,17 @@ class _Sweep:
         heard = [(self.b.new_zeros(*shape, self.rank), self.b.new_zeros(*shape, columns)) for shape in shapes]
         total = torch.zeros((), dtype=torch.float64, device=self.b.device)
         with torch.no_grad():
-            for k, level in enumerate(layout.leaf_levels):
-                theta, t, s = self._leaves(k)
-                self._tell(heard[level], layout.within_level(k), theta, t)
+            every = range(len(layout.leaves))
+            for k, (theta, t, s) in enumerate(parallel_map(self._leaves, every, self.b.device)):
+                self._tell(heard[layout.leaf_levels[k]], layout.within_level(k), theta, t)
                 total += s
             for level in reversed(range(len(layout.levels))):
-                for part in self._chunks(level):
-                    theta, t, s = self._nodes(level, part, *self._here(heard, level, part))
+
+                def nodes(part: slice, level: int = level) -> tuple[Tensor, Tensor, Tensor]:
+                    return self._nodes(level, part, *self._here(heard, level, part))
+
+                parts = self._chunks(level)
+                for part, (theta, t, s) in zip(parts, parallel_map(nodes, parts, self.b.device), strict=True):
                     if level > 0:
                         self._tell(heard[level - 1], layout.parent_within_level(level, part), theta, t)
                     total += s
@@ -92,43 +97,45 @@ class _Sweep:
     def down(
         self, heard: list[tuple[Tensor, Tensor]], parameters: Sequence[Tensor], gradient: list[Tensor]
     ) -> Tensor:
-        """Add to the gradient, and return that with respect to the variances of the noise."""
-        layout = self.layout
-        wanted = list(parameters)
-        at_variance = torch.zeros_like(self.variance)
+        """Add to the gradient, and return that with respect to the variances of the noise.
 
-        def differentiate(
-            outputs: tuple[Tensor, ...], at: tuple[Tensor, ...], inputs: list[Tensor]
-        ) -> list[Tensor]:
-            used = [(out, to) for out, to in zip(outputs, at, strict=True) if out.requires_grad]
-            found = torch.autograd.grad(
-                [out for out, _ in used], [*inputs, *wanted], [to for _, to in used], materialize_grads=True
-            )
-            for k, part in enumerate(found[len(inputs) :]):
-                gradient[k] += part
-            return list(found[: len(inputs)])
+        What was heard is replaced by the gradient with respect to it.
+        """
+        layout, device = self.layout, self.b.device
+        one = torch.ones((), dtype=self.b.dtype, device=device)
 
-        one = torch.ones((), dtype=self.b.dtype, device=self.b.device)
+        def add(found: Sequence[Tensor]) -> None:
+            for total, part in zip(gradient, found, strict=True):
+                total += part
+
         for level in range(len(layout.levels)):
-            for part in self._chunks(level):
-                xi, tau = (h.detach().clone().requires_grad_() for h in self._here(heard, level, part))
+
+            def nodes(part: slice, level: int = level) -> Sequence[Tensor]:
+                xi, tau = (each.clone().requires_grad_() for each in self._here(heard, level, part))
                 with torch.enable_grad():
                     theta, t, s = self._nodes(level, part, xi, tau)
-                if level > 0:
-                    which = layout.parent_within_level(level, part)
-                    above = tuple(part[which] for part in heard[level - 1])
-                else:
-                    above = (torch.zeros_like(theta), torch.zeros_like(t))
-                found = differentiate((theta, t, s), (*above, one), [xi, tau])
-                # from here on, what was heard is not needed, but the gradient with respect to it
-                for kept, new in zip(self._here(heard, level, part), found, strict=True):
+                if level == 0:
+                    return _differentiate([s], [one], [xi, tau, *parameters])
+                which = layout.parent_within_level(level, part)
+                above = [each[which] for each in heard[level - 1]]
+                return _differentiate([theta, t, s], [*above, one], [xi, tau, *parameters])
+
+            parts = self._chunks(level)
+            for part, found in zip(parts, parallel_map(nodes, parts, device), strict=True):
+                for kept, new in zip(self._here(heard, level, part), found[:2], strict=True):
                     kept.copy_(new)
-        for k, level in enumerate(layout.leaf_levels):
-            which = layout.within_level(k)
+                add(found[2:])
+
+        def leaves(k: int) -> Sequence[Tensor]:
+            above = [each[layout.within_level(k)] for each in heard[layout.leaf_levels[k]]]
             with torch.enable_grad():
                 outputs = self._leaves(k)
-            below = tuple(part[which] for part in heard[level])
-            at_variance += differentiate(outputs, (*below, one), [self.variance])[0]
+            return _differentiate(outputs, [*above, one], [self.variance, *parameters])
+
+        at_variance = torch.zeros_like(self.variance)
+        for found in parallel_map(leaves, range(len(layout.leaves)), device):
+            at_variance += found[0]
+            add(found[1:])
         return at_variance
 
     def _leaves(self, k: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -180,3 +187,11 @@ class _Sweep:
     def _tell(parents: tuple[Tensor, Tensor], which: Tensor, theta: Tensor, t: Tensor) -> None:
         parents[0].index_add_(0, which, theta)
         parents[1].index_add_(0, which, t)
+
+
+def _differentiate(
+    outputs: Sequence[Tensor], at: Sequence[Tensor], inputs: Sequence[Tensor]
+) -> Sequence[Tensor]:
+    """The gradient with respect to the inputs of Σ ⟨at, output⟩; 0 for inputs that do not matter."""
+    used = [(out, to) for out, to in zip(outputs, at, strict=True) if out.requires_grad]
+    return torch.autograd.grad([o for o, _ in used], inputs, [to for _, to in used], materialize_grads=True)
