@@ -13,11 +13,8 @@ from torch import Tensor
 
 from hck import linalg
 from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.steps import LEAF, NODE, ROOT
 from hck.parallel import parallel_map
-
-_LEAF = "the leaf matrix D + alpha I"
-_NODE = "the information matrix I + Ξ of an inner node"
-_ROOT = "the matrix I − X of an inner node"
 
 
 def log_likelihood(
@@ -146,7 +143,7 @@ class _Sweep:
         residual, basis = self.blueprint.leaf_from(k, factor, which).blocks()
         noise = self.variance[batch.index]
         noise = noise if batch.full else noise.where(batch.mask, 1)
-        factor = linalg.factor_(residual + torch.diag_embed(noise), _LEAF)
+        factor = linalg.factor_(residual + torch.diag_embed(noise), LEAF)
         y, a = linalg.whiten_(factor, basis.clone()), linalg.whiten_(factor, self.b[batch.index])
         s = -a.square().sum() / 2 - self.b.shape[1] * linalg.half_log_determinant(factor)
         return y.mT @ y, y.mT @ a, s
@@ -154,11 +151,11 @@ class _Sweep:
     def _nodes(self, level: int, part: slice, xi: Tensor, tau: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Θ, t and Σ s of some inner nodes of a level."""
         identity = torch.eye(self.rank, dtype=xi.dtype, device=xi.device)
-        factor = linalg.factor_(identity + (xi + xi.mT) / 2, _NODE)
+        factor = linalg.factor_(identity + (xi + xi.mT) / 2, NODE)
         nu = linalg.whiten_(factor, tau.clone())
         w = self._transfer(level, part)
         h = linalg.whiten_(factor, w.clone())
-        root = linalg.factor_(identity - w.mT @ w + h.mT @ h, _ROOT)
+        root = linalg.factor_(identity - w.mT @ w + h.mT @ h, ROOT)
         m = linalg.inverse(root)
         q = h.mT @ nu
         t = m @ q

@@ -18,9 +18,10 @@ from hck.kernels._fused import arguments, compiled_kernels
 from hck.linalg import flat
 from hck.points import Values
 
-_LEAF = "the leaf matrix D + alpha I"
-_NODE = "the information matrix I + Ξ of an inner node"
-_ROOT = "the matrix I − X of an inner node"
+# What is factored, for warnings and errors.
+LEAF = "the leaf matrix D + alpha I"
+NODE = "the information matrix I + Ξ of an inner node"
+ROOT = "the matrix I − X of an inner node"
 
 
 @dataclass
@@ -138,7 +139,7 @@ def leaf_up(
         return _leaf_up_compiled(given, noise, b, parents, where)
     residual, basis = given.blocks()
     residual.diagonal(dim1=-2, dim2=-1).add_(noise)
-    factor = linalg.factor_(residual, _LEAF)
+    factor = linalg.factor_(residual, LEAF)
     y = linalg.whiten_(factor, basis)
     a = linalg.whiten_(factor, b)
     parents.add(where, y.mT @ y, y.mT @ a)
@@ -166,11 +167,11 @@ def node_up(
     w = given.transfer()
     information = inbox.information.neg_()
     information.diagonal(dim1=-2, dim2=-1).add_(1)
-    factor = linalg.factor_(information, _NODE)
+    factor = linalg.factor_(information, NODE)
     h = linalg.whiten_(factor, w)
     innovation = (h.mT @ h).baddbmm_(w.mT, w, alpha=-1)
     innovation.diagonal(dim1=-2, dim2=-1).add_(1)
-    root = linalg.factor_(innovation, _ROOT)
+    root = linalg.factor_(innovation, ROOT)
     m = linalg.inverse(root)
     nu = linalg.whiten_(factor, -inbox.mean)
     q = h.mT @ nu
@@ -227,7 +228,7 @@ def _leaf_up_compiled(
         x, rows, z, columns, *recipe, *arrays, half, jitter, *boxes, n, r, k, len(recipe[0]),
         *linalg.jitters(own.dtype),
     )  # fmt: skip
-    linalg.report(jitter, own.dtype, _LEAF)
+    linalg.report(jitter, own.dtype, LEAF)
     return own, y, a, torch.tensor(half.sum())
 
 
@@ -248,8 +249,8 @@ def _node_up_compiled(
         z, rows, columns, *recipe, *arrays, half, jitter.ravel(), *boxes, r, k, len(recipe[0]),
         *linalg.jitters(xi.dtype),
     )  # fmt: skip
-    linalg.report(jitter[:, 0], xi.dtype, _NODE)
-    linalg.report(jitter[:, 1], xi.dtype, _ROOT)
+    linalg.report(jitter[:, 0], xi.dtype, NODE)
+    linalg.report(jitter[:, 1], xi.dtype, ROOT)
     return xi, diagonal, h, nu, q, torch.tensor(half.sum())
 
 
