@@ -62,14 +62,17 @@ def ranges(start: Tensor, count: Tensor, total: int | None = None) -> tuple[Tens
 
     `total` is the number of positions; who knows it need not wait for a GPU to tell.
     """
-    stop = count.cumsum(0)
+    group = owners(count, total)
+    number = torch.arange(len(group), device=start.device)
+    return number + (start - count.cumsum(0) + count)[group], group
+
+
+def owners(count: Tensor, total: int | None = None) -> Tensor:
+    """The group of each position, where group g has count[g] positions; for `total` see `ranges`."""
     if total is None:
-        group = torch.arange(len(start), device=start.device).repeat_interleave(count)
-        number = torch.arange(len(group), device=start.device)
-    else:
-        number = torch.arange(total, device=start.device)
-        group = torch.searchsorted(stop, number, right=True)
-    return number + (start - stop + count)[group], group
+        return torch.arange(len(count), device=count.device).repeat_interleave(count)
+    number = torch.arange(total, device=count.device)
+    return torch.searchsorted(count.cumsum(0), number, right=True)
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:

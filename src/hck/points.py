@@ -125,11 +125,12 @@ class DensePoints(VectorPoints):
                 return import_module("hck.partition._triton").project(self.x, rows, directions, which)
             return (self.x[rows] * directions[which]).sum(1)
         out = torch.empty(len(rows), dtype=self.dtype)
-        x, arrays = flat(self.x), [flat(part) for part in (rows, which, out)]
+        x, d, turned = flat(self.x), self.n_features, flat(directions)
+        numbers, picks, values = flat(rows), flat(which), flat(out)
+        compiled = import_module("hck.partition._compiled")
 
         def work(part: slice) -> None:
-            i, j, to = (array[part] for array in arrays)
-            import_module("hck.partition._compiled").project(x, self.n_features, i, flat(directions), j, to)
+            compiled.project(x, d, numbers[part], turned, picks[part], values[part])
 
         for_each(work, chunks(0, len(rows), grain(len(rows), 1000 + 4 * self.n_features)), self.device)
         return out
@@ -285,6 +286,12 @@ def cross(
             return fused_cross(profile, left.x, rows, right.x, columns, upper, out)
     values = left._cross(kernel, rows, right, columns)
     return values if out is None else out.copy_(values)
+
+
+def self_values(kernel: "Kernel", points: Points, blocks: Blocks) -> Tensor:
+    """k(x, x) for each point of some blocks, in their shape; 0 for padding."""
+    singles = Blocks(blocks.index.reshape(-1, 1), blocks.full)
+    return cross(kernel, points, singles, points, singles).reshape(blocks.index.shape)
 
 
 @dataclass

@@ -19,7 +19,7 @@ from hck.memory import at_once, resolve_budget
 from hck.objects import looks_like_objects
 from hck.parallel import chunks, for_each, parallel_map
 from hck.partition import Landmarks, choose_landmarks, make_tree
-from hck.points import Points, Values, as_points, cross
+from hck.points import Points, Values, as_points, cross, self_values
 
 # λ' on the landmark matrices when none is given, relative to k(x, x): it bounds their condition, and with
 # it the rounding.
@@ -250,5 +250,4 @@ def build_matrix(blueprint: Blueprint) -> tuple[HierarchicalMatrix, Tensor]:
 def _mean_variance(kernel: Kernel, points: Points, most: int = 256) -> float:
     """The mean of k(x, x) over a few points."""
     index = torch.arange(0, len(points), max(1, len(points) // most), device=points.device)[:, None]
-    single = Blocks(index, full=True)
-    return float(cross(kernel, points, single, points, single).detach().mean())
+    return float(self_values(kernel, points, Blocks(index, full=True)).detach().mean())

@@ -1,7 +1,6 @@
 """The kernel between training points and new ones (Algorithm 3)."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -38,25 +37,44 @@ def visits(tree: Tree, x: Points, rank: int, budget: int) -> list[Visit]:
     # Leaves of similar size go together, and among them those with a similar number of new points.
     for alike in batches(torch.zeros_like(size), size, lambda _, count: count):
         width, gathered = alike.index.shape[1] + rank, 3 * x.values_per_point
-        per_point = x.dtype.itemsize * (3 * width + gathered)
-        limit = per_chunk(per_point, budget, x.device)
-        per_leaf = x.dtype.itemsize * gathered * width
-        at_once = partial(leaves_per_visit, per_leaf, per_point, budget, x.device)
-        piece_start, piece_count, piece = pieces(start[alike.groups], count[alike.groups], limit)
-        for batch in batches(piece_start, piece_count, at_once):
-            leaf = alike.groups[piece[batch.groups]]
-            new = Blocks(order[batch.safe].where(batch.mask, -1), batch.full)
+        each = x.dtype.itemsize * gathered * width, x.dtype.itemsize * (3 * width + gathered)
+        for row, new in by_leaf(order, start[alike.groups], count[alike.groups], *each, budget):
+            leaf = alike.groups[row]
             first = tree.start[tree.leaves[leaf]]
             own = consecutive(first, size[leaf], alike.index.shape[1], alike.full)
             found.append(Visit(new, leaf, own, tree.leaf_parent[leaf]))
     return found
 
 
-def leaves_per_visit(
-    per_leaf: int, per_point: int, budget: int, device: torch.device, width: int, count: int
-) -> int:
-    """How many leaves to visit together, given the bytes that a leaf and each of `width` new points take."""
-    return per_chunk(per_leaf + width * per_point, budget, device)
+def by_leaf(
+    order: Tensor, start: Tensor, count: Tensor, per_leaf: int, per_point: int, budget: int
+) -> list[tuple[Tensor, Blocks]]:
+    """New points in blocks, each of one leaf, and the blocks in stacks within the memory budget.
+
+    Parameters
+    ----------
+    order : Tensor of shape (new points,)
+        The new points, those of a leaf one after another.
+    start, count : Tensor of shape (leaves,)
+        Where the new points of some leaves are in `order`.
+    per_leaf, per_point : int
+        Bytes that a leaf and each new point take.
+
+    Returns
+    -------
+    list of (Tensor of shape (blocks,), Blocks)
+        The leaves of the blocks, counted among these, and the positions of the new points.
+    """
+    limit = per_chunk(per_point, budget, order.device)
+
+    def at_once(width: int, _: int) -> int:
+        return per_chunk(per_leaf + width * per_point, budget, order.device)
+
+    begin, number, leaf = pieces(start, count, limit)
+    return [
+        (leaf[batch.groups], Blocks(order[batch.safe].where(batch.mask, -1), batch.full))
+        for batch in batches(begin, number, at_once)
+    ]
 
 
 @dataclass

@@ -176,10 +176,10 @@ class HierarchicalKernel:
 
     def _extension(self, w: Tensor, ambient: Tensor) -> Extension:
         """From weights and what the leaves hear of them, in the tree's order."""
-        for level, (first, stop) in enumerate(self.matrix.layout.levels):
-            self.blueprint.factors[level] = self.landmark_factor[first:stop]
-        landmark_weights(self.blueprint, ambient)
-        self.blueprint.factors.clear()
+        source = self.blueprint.part(self.matrix.layout)
+        for level, (first, stop) in enumerate(source.layout.levels):
+            source.factors[level] = self.landmark_factor[first:stop]
+        landmark_weights(source, ambient)
         return extension(self.blueprint, w, ambient)
 
     def cross(self, x: Any) -> Tensor:

@@ -64,11 +64,10 @@ class Layout:
             The most leaves in a batch, given their width and how many there are.
         """
         every = torch.ones(tree.n_leaves, dtype=torch.bool)
+        leaves, leaf_levels = _batches_of_leaves(tree, every, per_chunk)
         if tree.depth == 0:
             zero = torch.zeros_like(tree.leaf_parent)
-            leaves, _ = _batches_of_leaves(tree, every, per_chunk)
             return cls(tree, per_chunk, leaves, [0] * len(leaves), zero, zero, zero, [(0, 1)])
-        leaves, leaf_levels = _batches_of_leaves(tree, every, per_chunk)
         slot = torch.arange(len(tree.host.inner), device=tree.device)
         parent = send(_parent(tree), tree.device)
         return cls(tree, per_chunk, leaves, leaf_levels, tree.leaf_parent, slot, parent, tree.inner_levels)

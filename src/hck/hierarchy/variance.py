@@ -1,20 +1,18 @@
 """The variance of a Gaussian process at new points, given the data."""
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from hck import linalg
-from hck.blocks import Blocks, batches, group_by, pieces
-from hck.hierarchy.extend import leaves_per_visit
+from hck.blocks import Blocks, group_by
+from hck.hierarchy.extend import by_leaf
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.kernel import HierarchicalKernel
-from hck.memory import per_chunk
 from hck.parallel import for_each
-from hck.points import Points, as_points_like, cross
+from hck.points import Points, as_points_like, cross, self_values
 
 
 @dataclass
@@ -68,8 +66,7 @@ class Variance:
         parent = layout.leaf_parent[batch.groups[row]]
         u = cross(h.kernel, h.points, Blocks(batch.index[row], batch.full), x, visit.new)
         u = linalg.whiten_(factor.leaf_factor[visit.batch], u, row)
-        singles = Blocks(visit.new.index.reshape(-1, 1), visit.new.full)
-        prior = cross(h.kernel, x, singles, x, singles).reshape(visit.new.index.shape)
+        prior = self_values(h.kernel, x, visit.new)
         if h.tree.depth == 0:
             return prior - u.square().sum(-2)
         phi = cross(h.kernel, h.landmarks.points, h.landmarks.blocks[parent], x, visit.new)
@@ -89,10 +86,7 @@ class Variance:
             width = batch.index.shape[1]
             per_point = itemsize * (4 * (width + rank) + 3 * x.values_per_point)
             per_leaf = itemsize * ((width + rank) * (width + rank) + 3 * (width + rank) * x.values_per_point)
-            limit = per_chunk(per_point, budget, x.device)
-            at_once = partial(leaves_per_visit, per_leaf, per_point, budget, x.device)
-            begin, number, row = pieces(start[batch.groups], count[batch.groups], limit)
-            for some in batches(begin, number, at_once):
-                new = Blocks(order[some.safe].where(some.mask, -1), some.full)
-                found.append(_Visit(k, row[some.groups], new))
+            own = start[batch.groups], count[batch.groups]
+            for row, new in by_leaf(order, *own, per_leaf, per_point, budget):
+                found.append(_Visit(k, row, new))
         return found

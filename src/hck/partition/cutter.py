@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck.blocks import consecutive, ranges, send
+from hck.blocks import consecutive, owners, ranges, send
 from hck.kernels import Kernel
 from hck.linalg import flat
 from hck.parallel import chunks, for_each, grain
@@ -55,8 +55,7 @@ class Frontier:
         The points may share the memory of `order`: use them before you change that.
         """
         if self.is_whole:
-            number = torch.arange(len(self.order), device=self.order.device)
-            return self.order, torch.searchsorted(self.sent[1].cumsum(0), number, right=True)
+            return self.order, owners(self.sent[1], len(self.order))
         position, which = ranges(*self.sent, int(self.size.sum()))
         return self.order[position], which
 
@@ -209,12 +208,12 @@ def _separate_by_sorting(frontier: Frontier, value: Tensor) -> tuple[Tensor, Ten
 def _separate_by_selection(frontier: Frontier, value: Tensor) -> tuple[Tensor, Tensor]:
     """The same on the CPU, by quickselect."""
     below, above = torch.empty(2, len(frontier), dtype=value.dtype)
-    arrays = [flat(part) for part in (frontier.order, frontier.start, value, below, above)]
-    stop = frontier.size.cumsum(0)
-    step = grain(len(frontier), _SELECTION * int(frontier.size.max()))
+    size, stop = frontier.size, frontier.size.cumsum(0)
+    arrays = [flat(part) for part in (frontier.order, frontier.start, value, below, above, size, stop)]
+    step = grain(len(frontier), _SELECTION * int(size.max()))
 
     def work(part: slice) -> None:
-        _compiled().halve(*arrays, flat(frontier.size), flat(stop), part.start, part.stop)
+        _compiled().halve(*arrays, part.start, part.stop)
 
     for_each(work, chunks(0, len(frontier), step), value.device)
     return below, above

@@ -13,7 +13,7 @@ from hck.kernels import Kernel
 from hck.partition.centres import kmeans_centres
 from hck.partition.hyperplane import as_vectors
 from hck.partition.tree import Tree
-from hck.points import ObjectPoints, Points, as_points_like, check_same_kind, cross
+from hck.points import ObjectPoints, Points, as_points_like, check_same_kind, cross, self_values
 
 # Landmarks other than uniform samples are chosen among this many random candidates per landmark.
 _CANDIDATES = 8
@@ -104,10 +104,9 @@ def _farthest(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: 
 
 def _farthest_in_block(points: Points, block: Blocks, count: int, kernel: Kernel) -> Tensor:
     """Greedy picks in each row of a block of candidates: positions, -1 where a row has no more."""
-    nodes, width = block.index.shape
+    nodes = len(block)
     row = torch.arange(nodes, device=points.device)
-    singles = Blocks(block.index.reshape(-1, 1), block.full)
-    own = cross(kernel, points, singles, points, singles).reshape(nodes, width)  # k(x, x)
+    own = self_values(kernel, points, block)
     # squared distance to the picks so far
     gap = torch.full_like(own, torch.inf).masked_fill_(~block.mask, -torch.inf)
     picks = []
