@@ -46,8 +46,8 @@ def test_factor(n, dtype):
 
 @pytest.mark.parametrize("n", [7, 64, 150])
 def test_a_member_that_fails_gets_a_jitter_and_the_others_none(n):
-    matrix, x = definite(3, n, torch.float64), torch.linspace(0, 1, n, dtype=torch.float64)
-    matrix[1] = torch.exp(-2 * (x - x[:, None]) ** 2)
+    matrix = definite(3, n, torch.float64)
+    matrix[1] = 1
     with pytest.warns(NumericalWarning, match="1 of 3 blocks"):
         there = linalg.without_waiting(
             lambda: linalg.factor_(matrix.cuda(), "a matrix"), torch.device("cuda")

@@ -42,17 +42,19 @@ def per_chunk(bytes_per_item: int, budget: int, device: torch.device) -> int:
     return max(1, int(room // max(1, bytes_per_item)))
 
 
-def at_once(count: int, bytes_per_item: int, flops: float, budget: int, device: torch.device) -> int:
+def at_once(
+    count: int, most_anywhere: int, bytes_per_item: int, flops: float, budget: int, device: torch.device
+) -> int:
     """How many of `count` items to process together, given the temporary memory and the work of each.
 
-    On a GPU an eighth, so that temporaries are small beside what is stored, but not so few that the GPU
-    waits for commands. On a CPU temporaries are small, or are not there at all, and what counts is that all
-    cores have work.
+    On a GPU an eighth of the most that there are at any level of the whole tree, so that temporaries are
+    small beside what is stored, but not so few that the GPU waits for commands. On a CPU temporaries are
+    small, or are not there at all, and what counts is that all cores have work.
     """
     most = max(1, budget // 8 // max(1, bytes_per_item))
     if device.type == "cpu":
         return min(most, grain(count, flops))
-    return min(most, max(math.ceil(count / 8), _LEAST_CHUNK // max(1, bytes_per_item)))
+    return min(most, max(math.ceil(most_anywhere / 8), _LEAST_CHUNK // max(1, bytes_per_item)))
 
 
 def _free_bytes(device: torch.device) -> int:

@@ -99,7 +99,7 @@ class Blueprint:
         budget = resolve_budget(memory_budget, points.device)
         if jitter is None:
             jitter = DEFAULT_JITTER[points.dtype] * _mean_variance(kernel, points)
-        layout = Layout.of(tree, leaves_at_once(points, chosen.rank, budget))
+        layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, chosen.rank, budget))
         return cls(kernel, points, chosen, jitter, layout, budget, verbose)
 
     def part(self, layout: Layout) -> "Blueprint":
@@ -198,23 +198,32 @@ class Blueprint:
         """Inner nodes in slices small enough for their temporaries."""
         rank = self.rank
         each = self.points.dtype.itemsize * (4 * rank * rank + 6 * rank * self.points.values_per_point)
-        return chunks(first, stop, at_once(stop - first, each, rank**3, self.budget, self.points.device))
+        most = self.layout.tree.n_leaves // 2
+        step = at_once(stop - first, most, each, rank**3, self.budget, self.points.device)
+        return chunks(first, stop, step)
 
     def _above(self) -> Tensor:
         return torch.full((1,), self.layout.above, device=self.points.device)
 
 
-def leaves_at_once(points: Points, rank: int, budget: int) -> Callable[[int, int], int]:
+def leaves_at_once(points: Points, n_leaves: int, rank: int, budget: int) -> Callable[[int, int], int]:
     """How many leaves to work on together, given their size and how many there are."""
     itemsize, d = points.dtype.itemsize, points.values_per_point
-    return partial(_leaves_at_once, itemsize, d, rank, budget, points.device)
+    return partial(_leaves_at_once, n_leaves, itemsize, d, rank, budget, points.device)
 
 
 def _leaves_at_once(
-    itemsize: int, d: int, rank: int, budget: int, device: torch.device, width: int, leaves: int
+    n_leaves: int,
+    itemsize: int,
+    d: int,
+    rank: int,
+    budget: int,
+    device: torch.device,
+    width: int,
+    leaves: int,
 ) -> int:
     each = itemsize * (2 * width * (width + rank) + 4 * (width + rank) * d)
-    number = at_once(leaves, each, width * (width + rank) ** 2, budget, device)
+    number = at_once(leaves, n_leaves, each, width * (width + rank) ** 2, budget, device)
     return max(2, number + number % 2)  # siblings together
 
 

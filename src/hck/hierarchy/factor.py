@@ -229,7 +229,9 @@ class Factor:
         """
         first, stop = self.layout.levels[level]
         each = self.dtype.itemsize * 6 * self.rank * self.rank
-        step = at_once(stop - first, each, 9 * self.rank**3, self.budget, self.device)
+        step = at_once(
+            stop - first, self.layout.tree.n_leaves // 2, each, 9 * self.rank**3, self.budget, self.device
+        )
         if self.device.type != "cpu":
             return chunks(first, stop, step)
         parent = self.layout.parent[first:stop].tolist()
