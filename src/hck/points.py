@@ -308,6 +308,21 @@ class Values:
     def tensor(self) -> Tensor:
         return cross(self.kernel, self.left, self.rows, self.right, self.columns, self.upper)
 
+    def of(self, kernel: "Kernel") -> Tensor:
+        """The values of another kernel."""
+        return cross(kernel, self.left, self.rows, self.right, self.columns)
+
+    def weighted_squares(self, weight: Tensor) -> Tensor | None:
+        """Σ weight · (x − x')² for each feature, (d,); None if the points are no dense vectors."""
+        if not (isinstance(self.left, DensePoints) and isinstance(self.right, DensePoints)):
+            return None
+        x, z = self.left.x[self.rows.safe], self.right.x[self.columns.safe]
+        centre = z.mean(-2, keepdim=True)  # distances do not depend on the origin, but their rounding does
+        x, z, d = x - centre, z - centre, x.shape[-1]
+        sums = weight @ torch.cat([z, z.square(), z.new_ones(*z.shape[:-1], 1)], -1)
+        squares = x.square() * sums[..., 2 * d :] + sums[..., d : 2 * d] - 2 * x * sums[..., :d]
+        return squares.sum((0, 1))
+
     def profile(self) -> "Profile | None":
         """The kernel's profile, if compiled code can evaluate it on these points."""
         if not isinstance(self.left, DensePoints):

@@ -18,12 +18,12 @@ Y = torch.randn(60, 2, generator=torch.Generator().manual_seed(1), dtype=torch.f
 def test_value(problem):
     covariance, b = problem.noisy, problem.b.double()
     blueprint = Blueprint.of(**{"kernel": problem.kernel, "x": problem.points, **problem.options})
-    value, gradient = log_likelihood(blueprint, torch.tensor(problem.alpha, dtype=problem.dtype), problem.b)
-    assert gradient == []
+    found = log_likelihood(blueprint, torch.tensor(problem.alpha, dtype=problem.dtype), problem.b)
+    assert found.gradient == []
     half = torch.linalg.slogdet(covariance).logabsdet / 2 + problem.n * math.log(2 * math.pi) / 2
     expected = -(b * torch.linalg.solve(covariance, b)).sum() / 2 - b.shape[1] * half
     tolerance = 1e-9 if problem.dtype == torch.float64 else 1e-3
-    assert abs(float(value - expected)) <= tolerance * max(problem.n, abs(float(expected)))
+    assert abs(float(found.value - expected)) <= tolerance * max(problem.n, abs(float(expected)))
 
 
 def kernel(scales, amplitude, other):
@@ -49,7 +49,7 @@ def test_gradient(options, each):
         blueprint = Blueprint.of(kernel(*values[:3]), X, 8, jitter=1e-6, **options)
         return log_likelihood(blueprint, values[3], Y, wanted)
 
-    _, gradient = value(*parameters, wanted=parameters)
+    gradient = value(*parameters, wanted=parameters).gradient
     for k, parameter in enumerate(parameters):
         assert gradient[k].shape == parameter.shape
         for i in range(min(3, parameter.numel())):
@@ -57,7 +57,7 @@ def test_gradient(options, each):
             for step in (1e-5, -1e-5):
                 moved = [p.detach().clone() for p in parameters]
                 moved[k].view(-1)[i] += step
-                ends.append(float(value(*moved)[0]))
+                ends.append(float(value(*moved).value))
             expected = (ends[0] - ends[1]) / 2e-5
             assert float(gradient[k].view(-1)[i]) == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
@@ -75,7 +75,8 @@ def test_threads_change_nothing():
         torch.set_num_threads(threads)
         try:
             blueprint = Blueprint.of(Gaussian(scale), x, 16, memory_budget="1 MB")
-            found.append(log_likelihood(blueprint, noise, x[:, 0], [scale, noise]))
+            result = log_likelihood(blueprint, noise, x[:, 0], [scale, noise])
+            found.append([result.value, *result.gradient])
         finally:
             torch.set_num_threads(before)
     torch.testing.assert_close(*found, rtol=1e-9, atol=1e-9)

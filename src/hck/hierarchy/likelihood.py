@@ -1,194 +1,267 @@
-"""The log-likelihood of a Gaussian process and its gradient, at the memory of one up-sweep.
+"""The log-likelihood of a Gaussian process and its gradient, in closed form: a sweep up and a sweep down.
 
-Going up, each inner node hears Ξ and τ from its children, and nothing else is kept. Coming down, each chunk
-of a level is computed once more, now recorded by autograd, and differentiated by itself: what it is asked for
-is the gradient with respect to what it sent, which its parents have just found.
+The gradient with respect to the blocks of K_h is a by-product of the smoother. With L = log N(b; 0, K),
+K = K_h + noise, w = K⁻¹ b, ẑ and P the mean and covariance of the latents given b, and g = M (ẑ_p − q)::
+
+    leaf j, B = D⁻¹ V:  ∂L/∂K(X_j, X_j) = ½ (w wᵀ − D⁻¹ + B P_p Bᵀ)
+                        ∂L/∂V_j         = w d_jᵀ + B (I − P_p (I + Θ_j))
+    inner node i:       ∂L/∂W_i         = (ẑ_i − W_i g) gᵀ + (W_i − A⁻ᵀ H_i) (M − M P_p M)
+
+and from there to kernel values: V = K(X, Z_p) C_p⁻ᵀ and W = C_i⁻¹ K(Z_i, Z_p) C_p⁻ᵀ. Since L does not change
+when latents are rotated, N_p = Σ_children (∂L/∂V)ᵀ V + (∂L/∂W)ᵀ W, and ∂L/∂W_p W_pᵀ for p itself, is
+symmetric, and ∂L/∂K(Z_p, Z_p) = −½ C_p⁻ᵀ N_p C_p⁻¹. `docs/mathematics.md` derives all of it.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from hck import linalg
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.steps import LEAF, NODE, ROOT
+from hck.hierarchy.factor import Factor, Nodes
+from hck.hierarchy.smooth import Filtered, smooth_down
 from hck.parallel import parallel_map
+from hck.points import Values
 
 
+@dataclass
+class Likelihood:
+    """log N(y; trend β, K_h + noise) at the best β, summed over the columns of y.
+
+    Attributes
+    ----------
+    value : Tensor of shape ()
+    gradient : list of Tensor
+        With respect to each of the parameters that were asked for.
+    coefficients : Tensor of shape (trends, columns)
+        β, by generalised least squares.
+    precision : Tensor of shape (trends, trends)
+        Hᵀ (K_h + noise)⁻¹ H for the trend H: the inverse of the covariance of β.
+    """
+
+    value: Tensor
+    gradient: list[Tensor] = field(default_factory=list)
+    coefficients: Tensor = field(default_factory=lambda: torch.empty(0, 1))
+    precision: Tensor = field(default_factory=lambda: torch.empty(0, 0))
+
+
+@torch.no_grad()
 def log_likelihood(
-    blueprint: Blueprint, noise: Tensor, y: Tensor, parameters: Sequence[Tensor] = ()
-) -> tuple[Tensor, list[Tensor]]:
-    """log N(y; 0, K_h + noise), summed over columns of y, and its gradient.
-
-    ::
-
-        leaf j:        s = −½ aᵀa − log det L
-        inner node i:  s = ½ (νᵀν − qᵀ M q) − log det A + ½ log det M
-        log-likelihood = Σ s − ½ n log 2π
+    blueprint: Blueprint,
+    noise: float | Tensor,
+    y: Tensor,
+    parameters: Sequence[Tensor] = (),
+    trend: Tensor | None = None,
+) -> Likelihood:
+    """The log-likelihood of observations, and its gradient.
 
     Parameters
     ----------
     blueprint : Blueprint
-        With a kernel that is made of `parameters`.
-    noise : Tensor of shape () or (n,)
+    noise : float or Tensor of shape () or (n,)
     y : Tensor of shape (n,) or (n, columns)
     parameters : sequence of Tensor
-        What to differentiate by: leaves that require a gradient, of the kernel, or `noise` itself.
-
-    Returns
-    -------
-    value : Tensor of shape ()
-    gradient : list of Tensor
-        For each of `parameters`.
+        What to differentiate by: among the kernel's `tensors`, or `noise` itself.
+    trend : Tensor of shape (n, trends), optional
+        H of a mean function H β. β is estimated along with it.
     """
-    if any(not parameter.requires_grad or not parameter.is_leaf for parameter in parameters):
-        raise ValueError("parameters must be leaves that require a gradient")
-    layout = blueprint.layout
-    padded_noise = blueprint.pad_noise(noise)
-    variance = padded_noise.detach().requires_grad_()
+    return linalg.without_waiting(
+        lambda: _log_likelihood(blueprint, noise, y, parameters, trend), blueprint.points.device
+    )
+
+
+def _log_likelihood(
+    blueprint: Blueprint,
+    noise: float | Tensor,
+    y: Tensor,
+    parameters: Sequence[Tensor],
+    trend: Tensor | None,
+) -> Likelihood:
+    known = [*blueprint.kernel.tensors(), noise]
+    if any(all(parameter is not other for other in known) for parameter in parameters):
+        raise ValueError(
+            "parameters must be the noise, or tensors of the kernel that require a gradient and have the "
+            "dtype and device of the points"
+        )
+    layout, variance = blueprint.layout, blueprint.pad_noise(noise)
     b = layout.pad(y, variance)
-    sweep = _Sweep(blueprint, variance, b)
-    value, heard = sweep.up()
-    value = value - b.shape[1] * layout.tree.n_points * math.log(2 * math.pi) / 2
-    gradient = [torch.zeros_like(parameter) for parameter in parameters]
-    if parameters:
-        at_variance = sweep.down(heard, parameters, gradient)
-        for k, parameter in enumerate(parameters):
-            if parameter is noise:
-                gradient[k] = gradient[k] + torch.autograd.grad(padded_noise, noise, at_variance)[0]
-    return value, gradient
-
-
-class _Sweep:
-    """The two sweeps, chunk by chunk, through functions that autograd can differentiate."""
-
-    def __init__(self, blueprint: Blueprint, variance: Tensor, b: Tensor) -> None:
-        self.blueprint, self.variance, self.b = blueprint, variance, b
-        self.layout, self.rank = blueprint.layout, blueprint.rank
-
-    def up(self) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        """Σ s, and for each level Ξ (nodes, r, r) and τ (nodes, r, columns)."""
-        layout, columns = self.layout, self.b.shape[1]
-        shapes = [(stop - first, self.rank) for first, stop in layout.levels]
-        heard = [(self.b.new_zeros(*shape, self.rank), self.b.new_zeros(*shape, columns)) for shape in shapes]
-        total = torch.zeros((), dtype=torch.float64, device=self.b.device)
-        with torch.no_grad():
-            every = range(len(layout.leaves))
-            for k, (theta, t, s) in enumerate(parallel_map(self._leaves, every, self.b.device)):
-                self._tell(heard[layout.leaf_levels[k]], layout.within_level(k), theta, t)
-                total += s
-            for level in reversed(range(len(layout.levels))):
-
-                def nodes(part: slice, level: int = level) -> tuple[Tensor, Tensor, Tensor]:
-                    return self._nodes(level, part, *self._here(heard, level, part))
-
-                parts = self._chunks(level)
-                for part, (theta, t, s) in zip(parts, parallel_map(nodes, parts, self.b.device), strict=True):
-                    if level > 0:
-                        self._tell(heard[level - 1], layout.parent_within_level(level, part), theta, t)
-                    total += s
-        return total, heard
-
-    def down(
-        self, heard: list[tuple[Tensor, Tensor]], parameters: Sequence[Tensor], gradient: list[Tensor]
-    ) -> Tensor:
-        """Add to the gradient, and return that with respect to the variances of the noise.
-
-        What was heard is replaced by the gradient with respect to it.
-        """
-        layout, device = self.layout, self.b.device
-        one = torch.ones((), dtype=self.b.dtype, device=device)
-
-        def add(found: Sequence[Tensor]) -> None:
-            for total, part in zip(gradient, found, strict=True):
+    columns, n = b.shape[1], layout.tree.n_points
+    if trend is not None:
+        b = torch.cat([b, layout.pad(trend, variance)], 1)
+    factor = Factor(blueprint, variance, blueprint.budget, b)
+    gram = quadratic_form(factor, factor.filtered)
+    precision, right = gram[columns:, columns:], gram[columns:, :columns]
+    beta = _solve(precision, right)
+    square = gram[:columns, :columns].diagonal().sum() - (right * beta).sum()
+    value = -(square + columns * (factor.log_determinant + n * math.log(2 * math.pi))) / 2
+    result = Likelihood(value, [], beta, precision)
+    if not parameters:
+        return result
+    identity = torch.eye(columns, dtype=beta.dtype, device=beta.device)
+    filtered = combine(factor.filtered, torch.cat([identity, -beta]).to(b.dtype))
+    sweep = _Gradient(blueprint, factor, filtered)
+    found = sweep.down()
+    for parameter in parameters:
+        total = torch.zeros_like(parameter)
+        for tensor, part in zip(blueprint.kernel.tensors(), found, strict=True):
+            if tensor is parameter:
                 total += part
+        if parameter is noise:
+            each = layout.unpad(sweep.at_noise[:, None])[:, 0]
+            total += each if parameter.ndim else each.sum()
+        result.gradient.append(total)
+    return result
 
-        for level in range(len(layout.levels)):
 
-            def nodes(part: slice, level: int = level) -> Sequence[Tensor]:
-                xi, tau = (each.clone().requires_grad_() for each in self._here(heard, level, part))
-                with torch.enable_grad():
-                    theta, t, s = self._nodes(level, part, xi, tau)
-                if level == 0:
-                    return _differentiate([s], [one], [xi, tau, *parameters])
-                which = layout.parent_within_level(level, part)
-                above = [each[which] for each in heard[level - 1]]
-                return _differentiate([theta, t, s], [*above, one], [xi, tau, *parameters])
+def quadratic_form(factor: Factor, filtered: Filtered) -> Tensor:
+    """bᵀ (K_h + noise)⁻¹ b for right-hand sides that have gone up: Σ aᵀa − Σ (νᵀν − qᵀ M q); float64."""
+    columns = filtered.b.shape[1]
+    total = torch.zeros(columns, columns, dtype=torch.float64, device=filtered.b.device)
+    for a in filtered.whitened:
+        total += _gram(a, a)
+    for level, parts in enumerate(factor.nodes):
+        total -= _gram(filtered.mean[level], filtered.mean[level])
+        for part in parts:
+            q = filtered.expected[level][part.here]
+            total += _gram(q, linalg.multiply_packed(part.packed, part.diagonal, q))
+    return total
 
-            parts = self._chunks(level)
-            for part, found in zip(parts, parallel_map(nodes, parts, device), strict=True):
-                for kept, new in zip(self._here(heard, level, part), found[:2], strict=True):
-                    kept.copy_(new)
-                add(found[2:])
 
-        def leaves(k: int) -> Sequence[Tensor]:
-            above = [each[layout.within_level(k)] for each in heard[layout.leaf_levels[k]]]
-            with torch.enable_grad():
-                outputs = self._leaves(k)
-            return _differentiate(outputs, [*above, one], [self.variance, *parameters])
+def combine(filtered: Filtered, mix: Tensor) -> Filtered:
+    """What filtering b @ mix would have given."""
+    return Filtered(
+        filtered.b @ mix,
+        [a @ mix for a in filtered.whitened],
+        [nu @ mix for nu in filtered.mean],
+        [q @ mix for q in filtered.expected],
+    )
 
-        at_variance = torch.zeros_like(self.variance)
-        for found in parallel_map(leaves, range(len(layout.leaves)), device):
-            at_variance += found[0]
-            add(found[1:])
-        return at_variance
 
-    def _leaves(self, k: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Θ, t and Σ s of a batch of leaves."""
-        layout, batch = self.layout, self.layout.leaves[k]
-        slots, which = torch.unique(layout.slot[layout.parents(batch)], return_inverse=True)
-        factor = self.blueprint.landmark_factor(slots)
-        residual, basis = self.blueprint.leaf_from(k, factor, which).blocks()
-        noise = self.variance[batch.index]
-        noise = noise if batch.full else noise.where(batch.mask, 1)
-        factor = linalg.factor_(residual + torch.diag_embed(noise), LEAF)
-        y, a = linalg.whiten_(factor, basis.clone()), linalg.whiten_(factor, self.b[batch.index])
-        s = -a.square().sum() / 2 - self.b.shape[1] * linalg.half_log_determinant(factor)
-        return y.mT @ y, y.mT @ a, s
+class _Gradient:
+    """The sweep down, which hands weights for kernel values to the kernel."""
 
-    def _nodes(self, level: int, part: slice, xi: Tensor, tau: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Θ, t and Σ s of some inner nodes of a level."""
-        identity = torch.eye(self.rank, dtype=xi.dtype, device=xi.device)
-        factor = linalg.factor_(identity + (xi + xi.mT) / 2, NODE)
-        nu = linalg.whiten_(factor, tau.clone())
-        w = self._transfer(level, part)
-        h = linalg.whiten_(factor, w.clone())
-        root = linalg.factor_(identity - w.mT @ w + h.mT @ h, ROOT)
-        m = linalg.inverse(root)
-        q = h.mT @ nu
-        t = m @ q
-        half = linalg.half_log_determinant(factor) + linalg.half_log_determinant(root)
-        s = (nu.square().sum() - (q * t).sum()) / 2 - self.b.shape[1] * half
-        return m - identity, t, s
+    def __init__(self, blueprint: Blueprint, factor: Factor, filtered: Filtered) -> None:
+        self.blueprint, self.factor, self.filtered = blueprint, factor, filtered
+        self.layout, self.rank, self.columns = factor.layout, factor.rank, filtered.b.shape[1]
+        self.kernel, self.device = blueprint.kernel, factor.device
+        self.identity = torch.eye(self.rank, dtype=factor.dtype, device=factor.device)
+        b = filtered.b
+        self.w = torch.zeros_like(b)
+        self.ambient = b.new_empty(self.layout.tree.n_leaves, self.rank, self.columns)  # d
+        self.at_noise = b.new_zeros(len(b))
+        self.total = [torch.zeros_like(tensor) for tensor in self.kernel.tensors()]
 
-    def _transfer(self, level: int, part: slice) -> Tensor:
-        """W of some inner nodes of a level; 0 for the root."""
+    def down(self) -> list[Tensor]:
+        """The gradient with respect to the kernel's tensors; that for the noise is left in `at_noise`."""
         layout, blueprint = self.layout, self.blueprint
-        if level == 0:
-            return self.b.new_zeros(1, self.rank, self.rank)
-        slots, which = torch.unique(layout.slot[layout.parent[part]], return_inverse=True)
-        own, above = (blueprint.landmark_factor(some) for some in (layout.slot[part], slots))
-        return blueprint.node_from(level, part, own, above, which).transfer()
+        state = smooth_down(self.factor, self.filtered, self.w, self.ambient)
+        self.covariance = self.factor.posterior()  # P
+        rotation = [
+            self.identity.new_zeros(stop - first, self.rank, self.rank) for first, stop in layout.levels
+        ]  # N
+        for level in range(len(layout.levels)):
+            blueprint.prepare(level)
+            if level == 0:
+                continue
 
-    def _chunks(self, level: int) -> list[slice]:
-        return self.blueprint.chunks(*self.layout.levels[level])
+            def nodes(part: Nodes, level: int = level) -> tuple[Tensor, Tensor, list[Tensor]]:
+                return self._nodes(level, part, state)
 
-    def _here(self, heard: list[tuple[Tensor, Tensor]], level: int, part: slice) -> tuple[Tensor, Tensor]:
-        first = self.layout.levels[level][0]
-        xi, tau = (both[part.start - first : part.stop - first] for both in heard[level])
-        return xi, tau
+            parts = self.factor.nodes[level]
+            for part, (own, above, found) in zip(parts, parallel_map(nodes, parts, self.device), strict=True):
+                rotation[level][part.here] += own
+                rotation[level - 1].index_add_(0, part.parent, above)
+                self._add(found)
+        every = range(len(layout.leaves))
+        for k, (above, found) in enumerate(parallel_map(self._leaves, every, self.device)):
+            rotation[layout.leaf_levels[k]].index_add_(0, layout.within_level(k), above)
+            self._add(found)
+        for level, (first, stop) in enumerate(layout.levels):
 
-    @staticmethod
-    def _tell(parents: tuple[Tensor, Tensor], which: Tensor, theta: Tensor, t: Tensor) -> None:
-        parents[0].index_add_(0, which, theta)
-        parents[1].index_add_(0, which, t)
+            def landmarks(part: slice, level: int = level, first: int = first) -> list[Tensor]:
+                here = slice(part.start - first, part.stop - first)
+                return self._landmarks(level, part, here, rotation[level][here])
+
+            for found in parallel_map(landmarks, blueprint.chunks(first, stop), self.device):
+                self._add(found)
+            blueprint.release(level)
+        return self.total
+
+    def _nodes(self, level: int, part: Nodes, state: list[Tensor]) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """What some inner nodes add to N of themselves and of their parents, and to the gradient."""
+        blueprint, first = self.blueprint, self.layout.levels[level][0]
+        nodes = slice(part.here.start + first, part.here.stop + first)
+        given = blueprint.node(level, nodes)
+        own, above = given.own, given.above
+        assert isinstance(given.far, Values)
+        assert own is not None
+        assert above is not None
+        w = given.transfer()
+        factor, h, m = part.unpack()
+        z, q = state[level][part.here], self.filtered.expected[level][part.here]
+        g = m @ (state[level - 1][part.parent] - q)
+        before = self.layout.levels[level - 1][0]
+        inner = m - m @ self.covariance[before + part.parent] @ m
+        at_w = (z - w @ g) @ g.mT
+        at_w += self.columns * ((w - linalg.unwhiten_(factor, h.clone())) @ inner)
+        weight = linalg.unwhiten_(above, linalg.unwhiten_(own, at_w.clone()).mT, part.parent)
+        return at_w @ w.mT, at_w.mT @ w, self.kernel.pull(given.far, weight)
+
+    def _leaves(self, k: int) -> tuple[Tensor, list[Tensor]]:
+        """What a batch of leaves adds to N of their parents, and to the gradient."""
+        layout, batch, count = self.layout, self.layout.leaves[k], self.columns
+        factor, y = self.factor.leaf_factor[k], self.factor.leaf_whitened[k]
+        w, d, covariance = (
+            self.w[batch.index],
+            self.ambient[batch.groups],
+            self.covariance[layout.parents(batch)],
+        )
+        basis = linalg.unwhiten_(factor, y.clone())  # B
+        weight = linalg.inverse(factor)
+        weight.baddbmm_(basis @ covariance, basis.mT, beta=-count / 2, alpha=count / 2)
+        weight.baddbmm_(w, w.mT, alpha=0.5)
+        if not batch.full:
+            weight.mul_(batch.mask[:, :, None])
+        self.at_noise[batch.index] = weight.diagonal(dim1=-2, dim2=-1)
+        given = self.blueprint.leaf(k)
+        assert isinstance(given.far, Values)
+        assert isinstance(given.own, Values)
+        found = self.kernel.pull(given.own, weight)
+        if layout.tree.depth == 0:
+            return self.identity.new_zeros(1, self.rank, self.rank), found
+        landmark = given.landmark
+        assert landmark is not None
+        rest = self.identity - covariance - covariance @ (y.mT @ y)
+        at_v = torch.baddbmm(w @ d.mT, basis, rest, alpha=count)
+        v = linalg.whiten_(landmark, given.far.tensor(), given.which)  # Vᵀ
+        weight = linalg.unwhiten_(landmark, at_v.mT.contiguous(), given.which)
+        return (v @ at_v).mT, [a + b for a, b in zip(found, self.kernel.pull(given.far, weight), strict=True)]
+
+    def _landmarks(self, level: int, part: slice, here: slice, rotation: Tensor) -> list[Tensor]:
+        """What the landmarks' own matrices of some inner nodes add to the gradient."""
+        if self.layout.tree.depth == 0:
+            return []
+        factor = self.blueprint.factors[level][here]
+        half = linalg.unwhiten_(factor, (rotation + rotation.mT) / 2)
+        weight = linalg.unwhiten_(factor, half.mT.contiguous()).mul_(-0.5)
+        z, block = self.blueprint.landmarks.points, self.blueprint.landmarks.blocks[self.layout.slot[part]]
+        return self.kernel.pull(Values(self.kernel, z, block, z, block), weight)
+
+    def _add(self, found: list[Tensor]) -> None:
+        for total, part in zip(self.total, found, strict=False):
+            total += part
 
 
-def _differentiate(
-    outputs: Sequence[Tensor], at: Sequence[Tensor], inputs: Sequence[Tensor]
-) -> Sequence[Tensor]:
-    """The gradient with respect to the inputs of Σ ⟨at, output⟩; 0 for inputs that do not matter."""
-    used = [(out, to) for out, to in zip(outputs, at, strict=True) if out.requires_grad]
-    return torch.autograd.grad([o for o, _ in used], inputs, [to for _, to in used], materialize_grads=True)
+def _gram(a: Tensor, b: Tensor) -> Tensor:
+    """Σ aᵀ b over the members of stacks."""
+    return a.flatten(0, 1).mT.double() @ b.flatten(0, 1).double()
+
+
+def _solve(precision: Tensor, right: Tensor) -> Tensor:
+    """β = precision⁻¹ right; of trends that say the same, any that do."""
+    if not len(precision):
+        return right
+    return torch.linalg.lstsq(precision.cpu(), right.cpu(), driver="gelsd").solution.to(right.device)

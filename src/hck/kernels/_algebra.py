@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck.gradients import wants_gradient
-from hck.kernels._base import Kernel
+from hck.gradients import requiring_gradient, wants_gradient
+from hck.kernels._base import Kernel, Pairs
 from hck.kernels._fused import Profile
 
 
@@ -19,6 +19,9 @@ class _Pair(Kernel):
     @property
     def takes_objects(self) -> bool:
         return self.left.takes_objects and self.right.takes_objects
+
+    def tensors(self) -> list[Tensor]:
+        return self.left.tensors() + self.right.tensors()
 
     def to(self, device: torch.device, dtype: torch.dtype) -> "_Pair":
         return type(self)(self.left.to(device, dtype), self.right.to(device, dtype))
@@ -33,6 +36,9 @@ class Sum(_Pair):
     def diagonal(self, a: Any) -> Tensor:
         return self.left.diagonal(a) + self.right.diagonal(a)
 
+    def pull(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
+        return self.left.pull(pairs, weight) + self.right.pull(pairs, weight)
+
     def __repr__(self) -> str:
         return f"{self.left} + {self.right}"
 
@@ -45,6 +51,13 @@ class Product(_Pair):
 
     def diagonal(self, a: Any) -> Tensor:
         return self.left.diagonal(a) * self.right.diagonal(a)
+
+    def pull(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
+        found = []
+        for kernel, other in ((self.left, self.right), (self.right, self.left)):
+            if kernel.tensors():
+                found += kernel.pull(pairs, pairs.of(other).mul_(weight))
+        return found
 
     def __repr__(self) -> str:
         return f"({self.left}) * ({self.right})"
@@ -71,6 +84,15 @@ class Scaled(Kernel):
         if inner is None or wants_gradient(self.scale):
             return None
         return replace(inner, amplitude=inner.amplitude * self.scale)
+
+    def tensors(self) -> list[Tensor]:
+        return self.kernel.tensors() + requiring_gradient(self.scale)
+
+    def pull(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
+        found = [part * self.scale for part in self.kernel.pull(pairs, weight)]
+        if requiring_gradient(self.scale):
+            found.append(torch.vdot(weight.flatten(), pairs.of(self.kernel).flatten()))
+        return found
 
     @property
     def takes_objects(self) -> bool:

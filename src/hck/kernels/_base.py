@@ -1,7 +1,7 @@
 """What a base kernel is."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,6 +10,16 @@ from torch import Tensor
 
 from hck.kernels._fused import Profile
 from hck.objects import looks_like_objects, object_array
+
+
+class Pairs(Protocol):
+    """Pairs of points, as kernels see them: `hck.points.Values`."""
+
+    def of(self, kernel: "Kernel") -> Tensor:
+        """A kernel's values, 0 where either side is padding."""
+
+    def weighted_squares(self, weight: Tensor) -> Tensor | None:
+        """Σ weight · (x − x')² for each feature, (d,); None if points are no dense vectors."""
 
 
 class Kernel(ABC):
@@ -48,6 +58,18 @@ class Kernel(ABC):
     def to(self, device: torch.device, dtype: torch.dtype) -> "Kernel":
         """The same kernel with its parameters on `device`."""
         return self
+
+    def tensors(self) -> list[Tensor]:
+        """The parameters that require a gradient."""
+        return []
+
+    def pull(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
+        """The gradient of Σ weight · k(x, x') over pairs of points, with respect to each of `tensors`."""
+        if not self.tensors():
+            return []
+        with torch.enable_grad():
+            total = (pairs.of(self) * weight).sum()
+        return list(torch.autograd.grad(total, self.tensors(), materialize_grads=True))
 
     def __call__(self, a: Any, b: Any = None) -> Any:
         b = a if b is None else b

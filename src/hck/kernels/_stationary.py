@@ -2,14 +2,16 @@
 
 import math
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hck.gradients import wants_gradient
-from hck.kernels._base import Kernel
+from hck.gradients import requiring_gradient, wants_gradient
+from hck.kernels._algebra import Scaled
+from hck.kernels._base import Kernel, Pairs
 from hck.kernels._distance import euclidean, manhattan, scale_features, squared_euclidean
 from hck.kernels._fused import Profile, check_lengthscales
 
@@ -45,6 +47,23 @@ class Stationary(Kernel):
         if not self._name or wants_gradient(self.lengthscale):
             return None
         return Profile(self._name, self.lengthscale, self._amplitude())
+
+    @cached_property
+    def slope(self) -> Kernel | None:
+        """−2 f' for a kernel f(s²) of the squared distance, if that is a kernel that we have."""
+        return None
+
+    def tensors(self) -> list[Tensor]:
+        return requiring_gradient(self.lengthscale)
+
+    def pull(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
+        if self.slope is not None and isinstance(self.lengthscale, Tensor) and self.lengthscale.requires_grad:
+            # ∂k/∂σ_m = −2 f'(s²) (x_m − x'_m)² / σ_m³
+            squares = pairs.weighted_squares(pairs.of(self.slope).mul_(weight))
+            if squares is not None:
+                each = squares / self.lengthscale.detach() ** 3
+                return [each if self.lengthscale.ndim else each.sum()]
+        return super().pull(pairs, weight)
 
     def evaluate(self, a: Any, b: Any) -> Tensor:
         scale = self._lengthscale_for(a)
@@ -88,6 +107,10 @@ class Gaussian(Stationary):
 
     def _profile(self, a: Any, b: Any) -> Tensor:
         return squared_euclidean(a, b).mul_(-0.5).exp_()
+
+    @cached_property
+    def slope(self) -> Kernel | None:
+        return self
 
 
 class Laplace(Stationary):
@@ -138,6 +161,14 @@ class Matern(Stationary):
         if self.nu == 1.5:
             return decay.addcmul(s, decay)
         return decay * (1 + s + s.square() / 3)
+
+    @cached_property
+    def slope(self) -> Kernel | None:
+        """Of ν = 3/2: 3 exp(−√3 s), that is ν = 1/2 in another scale; of ν = 5/2: ν = 3/2 in another."""
+        scale = self.lengthscale.detach() if isinstance(self.lengthscale, Tensor) else self.lengthscale
+        if self.nu == 1.5:
+            return Scaled(Matern(scale / math.sqrt(3), nu=0.5), 3.0)
+        return Scaled(Matern(scale * math.sqrt(3 / 5), nu=1.5), 5 / 3) if self.nu == 2.5 else None
 
     @property
     def _name(self) -> str:
