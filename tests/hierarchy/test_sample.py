@@ -21,7 +21,7 @@ UNEVEN = Tree.from_parents(
 def test_covariance(partition, leaf_size):
     count = 40_000
     h = HierarchicalKernel.build(Matern(0.5), X, 8, leaf_size, partition=partition)
-    drawn = sample_prior(h, count)
+    drawn = sample_prior(h.blueprint, count)
     assert drawn.shape == (61, count)
     found, expected = drawn @ drawn.mT / count, h.to_dense()
     # the standard deviation of an entry is at most √(2/count), with k(x, x) = 1
@@ -31,7 +31,9 @@ def test_covariance(partition, leaf_size):
 
 def test_a_seed_makes_a_draw():
     h = HierarchicalKernel.build(Matern(0.5), X, 8, 8)
-    first, again, other = (sample_prior(h, 2, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    first, again, other = (
+        sample_prior(h.blueprint, 2, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
+    )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
@@ -39,4 +41,4 @@ def test_a_seed_makes_a_draw():
 @pytest.mark.parametrize("count", [0, -1, 1.5])
 def test_count(count):
     with pytest.raises(ValueError, match="count"):
-        sample_prior(HierarchicalKernel.build(Matern(0.5), X, 8, 8), count)
+        sample_prior(HierarchicalKernel.build(Matern(0.5), X, 8, 8).blueprint, count)

@@ -1,7 +1,7 @@
 """Kernel values, landmark factors, transfers, leaf bases and leaf residuals."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -98,7 +98,7 @@ class Blueprint:
         chosen = choose_landmarks(landmarks, points, tree, rank, kernel, generator)
         budget = resolve_budget(memory_budget, points.device)
         if jitter is None:
-            jitter = DEFAULT_JITTER[points.dtype] * _mean_variance(kernel, points)
+            jitter = default_jitter(kernel, points)
         layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, chosen.rank, budget))
         return cls(kernel, points, chosen, jitter, layout, budget, verbose)
 
@@ -107,6 +107,19 @@ class Blueprint:
         return Blueprint(
             self.kernel, self.points, self.landmarks, self.jitter, layout, self.budget, self.verbose
         )
+
+    def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Blueprint":
+        """The same points, tree and landmarks with another kernel; by default with that kernel's jitter."""
+        if jitter is None:
+            jitter = default_jitter(kernel, self.points)
+        return replace(self, kernel=kernel, jitter=jitter, factors={})
+
+    def join(self, x: Points) -> "Blueprint":
+        """The same tree and landmarks with more points, which follow those that are there."""
+        tree = self.layout.tree.join(self.layout.tree.route(x))
+        points = self.points.join([x]).take(tree.order)
+        layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, self.rank, self.budget))
+        return replace(self, points=points, layout=layout, factors={})
 
     def pad_noise(self, noise: float | Tensor) -> Tensor:
         """Variances for each point in the tree's order, and a 0: shape (n + 1,).
@@ -256,7 +269,8 @@ def build_matrix(blueprint: Blueprint) -> tuple[HierarchicalMatrix, Tensor]:
     return HierarchicalMatrix(layout, residual, basis, torch.cat(transfer)), factors
 
 
-def _mean_variance(kernel: Kernel, points: Points, most: int = 256) -> float:
-    """The mean of k(x, x) over a few points."""
+def default_jitter(kernel: Kernel, points: Points, most: int = 256) -> float:
+    """λ' where none is given: a part of the mean of k(x, x) over a few points."""
     index = torch.arange(0, len(points), max(1, len(points) // most), device=points.device)[:, None]
-    return float(self_values(kernel, points, Blocks(index, full=True)).detach().mean())
+    variance = self_values(kernel, points, Blocks(index, full=True)).detach().mean()
+    return DEFAULT_JITTER[points.dtype] * float(variance)

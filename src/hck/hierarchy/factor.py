@@ -299,6 +299,13 @@ class Factor:
             levels.append(out)
         return torch.cat(levels)
 
+    def gain(self, level: int, number: int) -> Tensor:
+        """J = A⁻ᵀ H M of an inner node, given by its level and its number there: shape (r, r)."""
+        part = next(part for part in self.nodes[level] if part.here.start <= number < part.here.stop)
+        at = slice(number - part.here.start, number - part.here.start + 1)
+        factor, m = linalg.unpack(part.packed[at], part.diagonal[at])
+        return linalg.unwhiten_(factor.contiguous(), part.whitened[at] @ m)[0]
+
     def inverse(self) -> HierarchicalMatrix:
         """(K_h + noise)⁻¹ as a hierarchical matrix: D⁻¹, D⁻¹V, J and −P in place of D, V, W and I."""
         residual = [linalg.inverse(factor) for factor in self.leaf_factor]

@@ -22,18 +22,26 @@ class LeftOut(NamedTuple):
     variance: Tensor
 
 
-def leave_one_out(factor: Factor, y: Tensor) -> LeftOut:
+def leave_one_out(
+    factor: Factor, y: Tensor, solved: Tensor | None = None, explained: Tensor | None = None
+) -> LeftOut:
     """What the other n − 1 observations say about each, with the same tree, landmarks and noise.
 
-    With K = K_h + noise: the residual is [K⁻¹ y]_i / [K⁻¹]_ii and the variance 1 / [K⁻¹]_ii (Dubrule, 1983).
-    It costs one solution and the diagonal of the inverse.
+    With K = K_h + noise: the residual is [Q y]_i / Q_ii and the variance 1 / Q_ii, where Q = K⁻¹, or, with a
+    mean function H β that is estimated, Q = K⁻¹ − K⁻¹ H (Hᵀ K⁻¹ H)⁻¹ Hᵀ K⁻¹ (Dubrule, 1983). It costs the
+    diagonal of the inverse, and one solution unless that is known.
 
     Parameters
     ----------
     y : Tensor of shape (n,) or (n, columns)
-        The observations, less their mean function.
+    solved : Tensor of the same shape, optional
+        Q y.
+    explained : Tensor of shape (n, trends), optional
+        E such that Q = K⁻¹ − E Eᵀ.
     """
     y = torch.as_tensor(y, dtype=factor.dtype, device=factor.device)
-    variance = 1 / factor.inverse_diagonal()
-    residual = factor.solve(y) * (variance if y.ndim == 1 else variance[:, None])
-    return LeftOut(y - residual, variance)
+    diagonal = factor.inverse_diagonal()
+    if explained is not None:
+        diagonal = diagonal - explained.square().sum(1)
+    residual = factor.solve(y) if solved is None else solved
+    return LeftOut(y - residual / (diagonal if y.ndim == 1 else diagonal[:, None]), 1 / diagonal)

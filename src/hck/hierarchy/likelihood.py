@@ -93,16 +93,13 @@ def _log_likelihood(
         b = torch.cat([b, layout.pad(trend, variance)], 1)
     factor = Factor(blueprint, variance, blueprint.budget, b)
     gram = quadratic_form(factor, factor.filtered)
-    precision, right = gram[columns:, columns:], gram[columns:, :columns]
-    beta = _solve(precision, right)
-    square = gram[:columns, :columns].diagonal().sum() - (right * beta).sum()
+    beta = least_squares(gram[columns:, columns:], gram[columns:, :columns])
+    square = gram[:columns, :columns].diagonal().sum() - (gram[columns:, :columns] * beta).sum()
     value = -(square + columns * (factor.log_determinant + n * math.log(2 * math.pi))) / 2
-    result = Likelihood(value, [], beta, precision)
+    result = Likelihood(value, [], beta, gram[columns:, columns:])
     if not parameters:
         return result
-    identity = torch.eye(columns, dtype=beta.dtype, device=beta.device)
-    filtered = combine(factor.filtered, torch.cat([identity, -beta]).to(b.dtype))
-    sweep = _Gradient(blueprint, factor, filtered)
+    sweep = _Gradient(blueprint, factor, subtract_trend(factor.filtered, columns, beta))
     found = sweep.down()
     for parameter in parameters:
         total = torch.zeros_like(parameter)
@@ -116,28 +113,40 @@ def _log_likelihood(
     return result
 
 
-def quadratic_form(factor: Factor, filtered: Filtered) -> Tensor:
-    """bᵀ (K_h + noise)⁻¹ b for right-hand sides that have gone up: Σ aᵀa − Σ (νᵀν − qᵀ M q); float64."""
-    columns = filtered.b.shape[1]
-    total = torch.zeros(columns, columns, dtype=torch.float64, device=filtered.b.device)
+def quadratic_form(factor: Factor, filtered: Filtered, rows: slice = slice(None)) -> Tensor:
+    """cᵀ (K_h + noise)⁻¹ b for right-hand sides b that have gone up, and those among them, c, in `rows`.
+
+    It is Σ aᵀa − Σ (νᵀν − qᵀ M q), summed up in float64.
+    """
+    columns = range(filtered.b.shape[1])
+    total = torch.zeros(len(columns[rows]), len(columns), dtype=torch.float64, device=filtered.b.device)
     for a in filtered.whitened:
-        total += _gram(a, a)
+        total += _gram(a[..., rows], a)
     for level, parts in enumerate(factor.nodes):
-        total -= _gram(filtered.mean[level], filtered.mean[level])
+        total -= _gram(filtered.mean[level][..., rows], filtered.mean[level])
         for part in parts:
             q = filtered.expected[level][part.here]
-            total += _gram(q, linalg.multiply_packed(part.packed, part.diagonal, q))
+            total += _gram(linalg.multiply_packed(part.packed, part.diagonal, q[..., rows].contiguous()), q)
     return total
 
 
-def combine(filtered: Filtered, mix: Tensor) -> Filtered:
-    """What filtering b @ mix would have given."""
-    return Filtered(
-        filtered.b @ mix,
-        [a @ mix for a in filtered.whitened],
-        [nu @ mix for nu in filtered.mean],
-        [q @ mix for q in filtered.expected],
-    )
+def least_squares(precision: Tensor, right: Tensor) -> Tensor:
+    """β of generalised least squares, from Hᵀ (K_h + noise)⁻¹ H and Hᵀ (K_h + noise)⁻¹ y: (trends, columns).
+
+    Of trends that say the same, any combination that does.
+    """
+    if not len(precision):
+        return right
+    return torch.linalg.lstsq(precision.cpu(), right.cpu(), driver="gelsd").solution.to(right.device)
+
+
+def subtract_trend(filtered: Filtered, columns: int, beta: Tensor) -> Filtered:
+    """What y − H β would have given where (y, H) has gone up, of which the first `columns` are y."""
+
+    def subtract(x: Tensor) -> Tensor:
+        return x[..., :columns] - x[..., columns:] @ beta.to(x.dtype)
+
+    return filtered.map(subtract)
 
 
 class _Gradient:
@@ -258,10 +267,3 @@ class _Gradient:
 def _gram(a: Tensor, b: Tensor) -> Tensor:
     """Σ aᵀ b over the members of stacks."""
     return a.flatten(0, 1).mT.double() @ b.flatten(0, 1).double()
-
-
-def _solve(precision: Tensor, right: Tensor) -> Tensor:
-    """β = precision⁻¹ right; of trends that say the same, any that do."""
-    if not len(precision):
-        return right
-    return torch.linalg.lstsq(precision.cpu(), right.cpu(), driver="gelsd").solution.to(right.device)

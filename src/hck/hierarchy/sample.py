@@ -4,19 +4,22 @@ import torch
 from torch import Tensor
 
 from hck import linalg
-from hck.hierarchy.kernel import HierarchicalKernel
+from hck.hierarchy.blueprint import Blueprint
 from hck.parallel import for_each
 
 
-def sample_prior(h: HierarchicalKernel, count: int, generator: torch.Generator | None = None) -> Tensor:
-    """Values at the training points of functions drawn from N(0, K_h): shape (n, count).
+@torch.no_grad()
+def sample_prior(
+    blueprint: Blueprint, count: int, generator: torch.Generator | None = None, verbose: bool = False
+) -> Tensor:
+    """Values at a blueprint's points of functions drawn from N(0, K_h): shape (n, count).
 
     ::
 
         z_root ~ N(0, I);   z_i = W_i z_p + N(0, I − W_i W_iᵀ);   f_j = V_j z_p + N(0, D_j)
 
-    It takes O(n r²) once and O(n r) for each function. `jitter` is added to D_j, since smooth kernels leave
-    next to nothing there.
+    It takes O(n r²) once and O(n r) for each function; nothing but z and f is kept. `jitter` is added to D_j,
+    since smooth kernels leave next to nothing there.
 
     Parameters
     ----------
@@ -27,27 +30,37 @@ def sample_prior(h: HierarchicalKernel, count: int, generator: torch.Generator |
     """
     if count < 1 or count != int(count):
         raise ValueError(f"count must be a whole number, at least 1, got {count}")
-    layout, matrix, transfer = h.matrix.layout, h.matrix, h.matrix.transfer
-    generator = torch.Generator(h.points.device).manual_seed(0) if generator is None else generator
+    layout, points, rank = blueprint.layout, blueprint.points, blueprint.rank
+    generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
 
     def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, count, generator=generator, dtype=transfer.dtype, device=transfer.device)
+        return torch.randn(*shape, count, generator=generator, dtype=points.dtype, device=points.device)
 
     # all random numbers first, so that threads do not change them
-    z = normal(*transfer.shape[:2])
-    out = torch.cat([normal(h.tree.n_points), transfer.new_zeros(1, count)])
-    for first, stop in layout.levels[1:]:
-        w = transfer[first:stop]
-        rest = torch.eye(w.shape[-1], dtype=w.dtype, device=w.device) - w @ w.mT
-        own = linalg.color(linalg.factor_(rest, "the covariance I − W Wᵀ of an inner node"), z[first:stop])
-        z[first:stop] = torch.baddbmm(own, w, z[layout.parent[first:stop]])
+    z = normal(layout.n_slots, rank)
+    out = torch.cat([normal(len(points)), z.new_zeros(1, count)])
+    source = blueprint.part(layout)
+    for level, (first, stop) in enumerate(layout.levels):
+        source.prepare(level)
+
+        def nodes(part: slice, level: int = level) -> None:
+            w = source.node(level, part).transfer()
+            rest = torch.eye(rank, dtype=w.dtype, device=w.device) - w @ w.mT
+            own = linalg.color(linalg.factor_(rest, "the covariance I − W Wᵀ of an inner node"), z[part])
+            z[part] = torch.baddbmm(own, w, z[layout.parent[part]])
+
+        if level > 0:
+            for_each(nodes, source.chunks(first, stop), points.device)
+            if level - 1 not in layout.leaf_levels:
+                source.release(level - 1)
 
     def leaves(k: int) -> None:
-        batch, basis = layout.leaves[k], matrix.basis[k]
-        residual = matrix.residual[k].clone()
-        residual.diagonal(dim1=-2, dim2=-1).add_(h.jitter)
+        batch = layout.leaves[k]
+        residual, basis = source.leaf(k).blocks()
+        jitter = residual.new_full(batch.index.shape, blueprint.jitter)
+        residual.diagonal(dim1=-2, dim2=-1).add_(jitter if batch.full else jitter.where(batch.mask, 1))
         own = linalg.color(linalg.factor_(residual, "the residual D of a leaf"), out[batch.index])
         out[batch.index] = torch.baddbmm(own, basis, z[layout.parents(batch)])
 
-    for_each(leaves, range(len(layout.leaves)), out.device)
+    for_each(leaves, range(len(layout.leaves)), points.device, "Sample: leaves", verbose)
     return layout.unpad(out)

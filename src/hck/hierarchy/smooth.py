@@ -1,5 +1,6 @@
 """Solve with a factor: right-hand sides go up the tree, as in a Kalman filter, and down, as in a smoother."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,11 @@ class Filtered:
         shapes = [(stop - first, rank, b.shape[1]) for first, stop in layout.levels]
         mean, expected = [b.new_zeros(shape) for shape in shapes], [b.new_empty(shape) for shape in shapes]
         return cls(b, [], mean, expected)
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> "Filtered":
+        """What other right-hand sides leave, that are combinations of these: `change` combines columns."""
+        lists = (list(map(change, each)) for each in (self.whitened, self.mean, self.expected))
+        return Filtered(change(self.b), *lists)
 
 
 def filter_up(factor: "Factor", b: Tensor) -> Filtered:

@@ -188,6 +188,21 @@ class Tree:
             node[rows] = self.first_child[here] + rule.choose(points, rows, self.slot[here] - first)
         return torch.searchsorted(self.leaves, node)
 
+    def join(self, leaf: Tensor) -> "Tree":
+        """The same tree with more points, in the leaves of these numbers.
+
+        The points that are there are now numbered in the tree's order, and the new ones follow.
+        """
+        starts, by_start = self.start[self.leaves].sort()
+        place = torch.empty_like(by_start)
+        place[by_start] = torch.arange(len(place), device=self.device)  # of each leaf among the points
+        old = place[by_start].repeat_interleave(self.size[self.leaves][by_start], output_size=self.n_points)
+        more = torch.bincount(place[leaf], minlength=len(place))
+        before = torch.cat([more.new_zeros(1), more.cumsum(0)])
+        start, stop = (ends + before[torch.searchsorted(starts, ends)] for ends in (self.start, self.stop))
+        order = torch.cat([old, place[leaf]]).argsort(stable=True)
+        return Tree(self.parent, start, stop, order, self.rules)
+
     def to(self, device: torch.device | str) -> "Tree":
         """The same tree on another device."""
         device = torch.device(device)

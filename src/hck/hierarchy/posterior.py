@@ -1,0 +1,169 @@
+"""A Gaussian process given observations: mean, uncertainty, leave-one-out, draws."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hck import linalg
+from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.extend import Extension
+from hck.hierarchy.factor import Factor
+from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
+from hck.hierarchy.likelihood import least_squares, quadratic_form, subtract_trend
+from hck.hierarchy.ridge import extension, landmark_weights
+from hck.hierarchy.sample import sample_prior
+from hck.hierarchy.smooth import Filtered, filter_up, smooth_down
+from hck.hierarchy.uncertainty import Uncertainty
+from hck.points import as_points_like
+
+
+@dataclass
+class Posterior:
+    """f and β given y = H β + f(X) + noise, where f is the hierarchical Gaussian process.
+
+    β has no prior: it is estimated by generalised least squares, and its uncertainty is part of that of
+    predictions (O'Hagan, 1978). Made by `Posterior.of`.
+
+    Attributes
+    ----------
+    blueprint : Blueprint
+    noise : Tensor of shape (n + 1,)
+        Variances in the tree's order, and a 0.
+    y : Tensor of shape (n + 1, 1 + trends)
+        Observations and H in the tree's order, with a zero row at the end.
+    mean : Extension
+        x ↦ k_h(x, X) (K_h + noise)⁻¹ (y − H β).
+    coefficients : Tensor of shape (trends, 1)
+        β.
+    precision : Tensor of shape (trends, trends)
+        The inverse of the covariance of β.
+    log_likelihood : float
+    """
+
+    blueprint: Blueprint
+    noise: Tensor
+    y: Tensor
+    mean: Extension
+    trend: Extension  # x ↦ k_h(x, X) (K_h + noise)⁻¹ H
+    coefficients: Tensor
+    precision: Tensor
+    log_likelihood: float
+    factor: Factor = field(repr=False)
+
+    @classmethod
+    @torch.no_grad()
+    def of(
+        cls, blueprint: Blueprint, noise: float | Tensor, y: Tensor, trend: Tensor, verbose: bool = False
+    ) -> "Posterior":
+        """Condition on observations.
+
+        Parameters
+        ----------
+        noise : float or Tensor of shape (n,)
+        y : Tensor of shape (n,)
+        trend : Tensor of shape (n, trends)
+            H, perhaps with no columns.
+        """
+        variance = blueprint.pad_noise(noise)
+        right = torch.cat([y[:, None].to(variance), trend.to(variance)], 1)
+        b = blueprint.layout.pad(right, variance)
+
+        def work() -> "Posterior":
+            factor = Factor(blueprint, variance, blueprint.budget, b, verbose=verbose)
+            gram = quadratic_form(factor, factor.filtered)
+            beta = least_squares(gram[1:, 1:], gram[1:, :1])
+            square = float(gram[0, 0] - (gram[1:, :1] * beta).sum())
+            value = -(square + float(factor.log_determinant) + len(y) * math.log(2 * math.pi)) / 2
+            mean = _solve(blueprint, factor, subtract_trend(factor.filtered, 1, beta))
+            along = _solve(blueprint, factor, factor.filtered.map(lambda x: x[..., 1:].contiguous()))
+            return cls(blueprint, variance, b, mean, along, beta, gram[1:, 1:], value, factor)
+
+        return linalg.without_waiting(work, variance.device)
+
+    def predict(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The mean at new points with the trend's features (points, trends): shape (points,)."""
+        return (self.mean(x, verbose) + trend.to(self.y) @ self.coefficients.to(self.y))[:, 0]
+
+    @cached_property
+    def uncertainty(self) -> Uncertainty:
+        """Prepared when it is first asked for, so that means alone do not pay for it."""
+        return linalg.without_waiting(lambda: Uncertainty(self.blueprint, self.factor), self.noise.device)
+
+    @torch.no_grad()
+    def variance(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The variance of the latent function, trend included, at new points: shape (points,)."""
+        out = self.uncertainty.variance(x, verbose)
+        return out if not trend.shape[1] else out + self._unexplained(x, trend).square().sum(1)
+
+    @torch.no_grad()
+    def covariance(self, x: Any, trend: Tensor) -> Tensor:
+        """The same for pairs of points: shape (points, points)."""
+        out = self.uncertainty.covariance(x)
+        if not trend.shape[1]:
+            return out
+        rest = self._unexplained(x, trend)
+        return out + rest @ rest.mT
+
+    def _unexplained(self, x: Any, trend: Tensor) -> Tensor:
+        """The standard deviations that the uncertainty of β adds along its principal axes."""
+        return (trend.to(self.y) - self.trend(x)) @ self._half_covariance()
+
+    @torch.no_grad()
+    def leave_one_out(self) -> LeftOut:
+        """Every observation predicted from all others."""
+        weights = torch.cat([self.mean.weights, self.trend.weights @ self._half_covariance()], 1)
+        weights = self.blueprint.layout.unpad(torch.cat([weights, weights.new_zeros(1, weights.shape[1])]))
+        y = self.blueprint.layout.unpad(self.y)[:, 0]
+        return leave_one_out(self.factor, y, weights[:, 0], weights[:, 1:])
+
+    def _half_covariance(self) -> Tensor:
+        """A root of the covariance of β: shape (trends, trends or fewer)."""
+        if not len(self.precision):
+            return self.precision.to(self.y)
+        values, vectors = torch.linalg.eigh(self.precision.cpu())
+        known = values > values.max() * len(values) * torch.finfo(values.dtype).eps
+        return (vectors[:, known] * values[known].rsqrt()).to(self.y)
+
+    @torch.no_grad()
+    def sample(
+        self,
+        x: Any,
+        trend: Tensor,
+        count: int,
+        generator: torch.Generator | None = None,
+        verbose: bool = False,
+    ) -> Tensor:
+        """Latent functions given the observations, at new points: shape (points, count).
+
+        Matheron's rule: a draw of f at old and new points together, corrected by what is expected at the new
+        points of the difference between the observations and the draw. It takes O((n + points) r) for each.
+        """
+        source = self.blueprint
+        x = as_points_like(x, source.points)
+        generator = torch.Generator(x.device).manual_seed(0) if generator is None else generator
+        joint = source.join(x)
+        drawn = linalg.without_waiting(lambda: sample_prior(joint, count, generator, verbose), x.device)
+        old, new = drawn[: len(source.points)], drawn[len(source.points) :]  # the old in the tree's order
+        error = torch.randn(old.shape, generator=generator, dtype=old.dtype, device=old.device)
+        b = torch.zeros(len(self.y), count + self.y.shape[1] - 1, dtype=old.dtype, device=old.device)
+        b[:-1, :count] = self.y[:-1, :1] - old - self.noise[:-1, None].sqrt() * error
+        b[:, count:] = self.y[:, 1:]
+        filtered = filter_up(self.factor, b)
+        gram = quadratic_form(self.factor, filtered, slice(count, None))
+        beta = least_squares(gram[:, count:], gram[:, :count])
+        correction = _solve(source, self.factor, subtract_trend(filtered, count, beta))
+        return new + correction(x) + trend.to(self.y) @ beta.to(self.y)
+
+
+def _solve(blueprint: Blueprint, factor: Factor, filtered: Filtered) -> Extension:
+    """x ↦ k_h(x, X) (K_h + noise)⁻¹ b for right-hand sides that have gone up."""
+    b = filtered.b
+    w, ambient = torch.zeros_like(b), b.new_empty(factor.layout.tree.n_leaves, factor.rank, b.shape[1])
+    smooth_down(factor, filtered, w, ambient)
+    w[-1] = 0
+    landmark_weights(blueprint.part(factor.layout), ambient)
+    return extension(blueprint, w, ambient)

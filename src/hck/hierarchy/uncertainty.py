@@ -1,0 +1,151 @@
+"""Variances and covariances of a Gaussian process at new points, given the data."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hck import linalg
+from hck.blocks import Blocks, group_by
+from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.extend import by_leaf
+from hck.hierarchy.factor import Factor
+from hck.parallel import for_each
+from hck.points import Points, as_points_like, cross, self_values
+
+
+@dataclass
+class _Visit:
+    """New points that fall into a few leaves of one batch of the layout."""
+
+    batch: int
+    row: Tensor  # (leaves,) the leaves' numbers in the batch
+    new: Blocks  # positions of the new points
+
+
+@dataclass
+class _Seen:
+    """New points as their leaves see them, all (leaves, ·, width)."""
+
+    phi: Tensor  # φ = C_p⁻¹ k(Z_p, x)
+    u: Tensor  # u = L_j⁻¹ k(X_j, x) − Y_j φ
+    q: Tensor  # q = φ − Y_jᵀ u: what is left of the parent's latent
+
+
+@dataclass
+class Uncertainty:
+    """What is not known about f(x) given observations with noise.
+
+    For x in leaf j with parent p, and P the covariance of the latents given the data (`Factor.posterior`)::
+
+        φ = C_p⁻¹ k(Z_p, x);   u = L_j⁻¹ k(X_j, x) − Y_j φ;   q = φ − Y_jᵀ u
+        var(x) = k(x, x) − φᵀφ − uᵀu + qᵀ P_p q
+
+    It costs O(n₀² + r²) per point; no walk up the tree.
+
+    Parameters
+    ----------
+    blueprint : Blueprint
+    factor : Factor
+        Of this kernel's matrix and the noise.
+    """
+
+    blueprint: Blueprint
+    factor: Factor
+    posterior: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.posterior = self.factor.posterior()
+        self.blueprint = self.blueprint.part(self.factor.layout)
+        self.blueprint.prepare_leaves()
+
+    def variance(self, x: Any, verbose: bool = False) -> Tensor:
+        """The variance at each point of `x`, of f itself, without noise: shape (points,). Never negative."""
+        x = as_points_like(x, self.blueprint.points)
+        out = torch.empty(len(x) + 1, dtype=x.dtype, device=x.device)
+
+        def evaluate(visit: _Visit) -> None:
+            seen = self._see(x, visit)
+            latent = seen.q * (self.posterior[self._parent(visit)] @ seen.q) - seen.phi.square()
+            left = latent.sum(-2) - seen.u.square().sum(-2)
+            out[visit.new.index] = left + self_values(self.blueprint.kernel, x, visit.new)
+
+        for_each(evaluate, self._visits(x), x.device, "Predict: variance", verbose)
+        return out[:-1].clamp_min(0)
+
+    def covariance(self, x: Any) -> Tensor:
+        """The covariances of f between all points of `x`: shape (points, points). For some thousands at most.
+
+        For x and x' in leaves whose parents' latents have the covariance S given the data, it is qᵀ S q', and
+        for two points of one leaf k(x, x') − φᵀφ' − uᵀu' more. Up the tree, S = J P Jᵀ: a latent is known
+        through its parent's by the smoother's gain J.
+        """
+        x = as_points_like(x, self.blueprint.points)
+        kernel, layout = self.blueprint.kernel, self.factor.layout
+        out = torch.zeros(len(x), len(x), dtype=x.dtype, device=x.device)
+        state = torch.zeros(len(x), self.factor.rank, dtype=x.dtype, device=x.device)
+        slot = torch.zeros(len(x), dtype=torch.long, device=x.device)
+        order, start, count = group_by(layout.tree.route(x), layout.tree.n_leaves)
+        for k, batch in enumerate(layout.leaves):
+            for row in count[batch.groups].nonzero().squeeze(1):
+                begin, number = int(start[batch.groups[row]]), int(count[batch.groups[row]])
+                mine = order[begin : begin + number]
+                visit = _Visit(k, row[None], Blocks(mine[None], full=True))
+                seen = self._see(x, visit)
+                near = cross(kernel, x, visit.new, x, visit.new) - seen.phi.mT @ seen.phi
+                out[mine[:, None], mine] = (near - seen.u.mT @ seen.u)[0]
+                state[mine], slot[mine] = seen.q[0].mT, self._parent(visit)
+        return out + self._latent_covariance(state, slot)
+
+    def _latent_covariance(self, state: Tensor, slot: Tensor) -> Tensor:
+        """qᵀ S q' for vectors (points, r) that belong to the latents of inner nodes, given by their slots."""
+        out = state.new_zeros(len(state), len(state))
+        done = torch.zeros_like(out, dtype=torch.bool)
+        state, slot = state.clone(), slot.clone()
+        for level in reversed(range(len(self.factor.layout.levels))):
+            first, stop = self.factor.layout.levels[level]
+            for node in slot[(slot >= first) & (slot < stop)].unique():
+                mine = (slot == node).nonzero().squeeze(1)
+                pairs = mine[:, None], mine
+                block = state[mine] @ self.posterior[node] @ state[mine].mT
+                out[pairs] = torch.where(done[pairs], out[pairs], block)  # what met further down stays
+                done[pairs] = True
+                if level > 0:
+                    state[mine] = state[mine] @ self.factor.gain(level, int(node) - first)
+                    slot[mine] = self.factor.layout.parent[node]
+        return (out + out.mT) / 2
+
+    def _see(self, x: Points, visit: _Visit) -> _Seen:
+        source, factor, layout = self.blueprint, self.factor, self.factor.layout
+        batch, row = layout.leaves[visit.batch], visit.row
+        u = cross(source.kernel, source.points, Blocks(batch.index[row], batch.full), x, visit.new)
+        u = linalg.whiten_(factor.leaf_factor[visit.batch], u, row)
+        if layout.tree.depth == 0:
+            none = u.new_zeros(len(row), factor.rank, u.shape[-1])
+            return _Seen(none, u, none)
+        block = source.landmarks.blocks[layout.slot[self._parent(visit)]]
+        phi = cross(source.kernel, source.landmarks.points, block, x, visit.new)
+        level = layout.leaf_levels[visit.batch]
+        phi = linalg.whiten_(source.factors[level], phi, layout.within_level(visit.batch)[row])
+        y = factor.leaf_whitened[visit.batch][row]
+        u = u - y @ phi
+        return _Seen(phi, u, phi - y.mT @ u)
+
+    def _parent(self, visit: _Visit) -> Tensor:
+        layout = self.factor.layout
+        return layout.leaf_parent[layout.leaves[visit.batch].groups[visit.row]]
+
+    def _visits(self, x: Points) -> list[_Visit]:
+        """New points in batches by leaf, each within the memory budget."""
+        layout, rank, found = self.factor.layout, self.factor.rank, []
+        budget, itemsize = self.blueprint.budget, x.dtype.itemsize
+        order, start, count = group_by(layout.tree.route(x), layout.tree.n_leaves)
+        for k, batch in enumerate(layout.leaves):
+            width = batch.index.shape[1]
+            per_point = itemsize * (4 * (width + rank) + 3 * x.values_per_point)
+            per_leaf = itemsize * ((width + rank) * (width + rank) + 3 * (width + rank) * x.values_per_point)
+            own = start[batch.groups], count[batch.groups]
+            for row, new in by_leaf(order, *own, per_leaf, per_point, budget):
+                found.append(_Visit(k, row, new))
+        return found
