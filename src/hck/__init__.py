@@ -2,10 +2,11 @@
 
 from hck._version import __version__
 from hck.errors import NotPositiveDefiniteError, NumericalWarning
-from hck.estimators import HCKClassifier, HCKRegressor
+from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
 
 __all__ = [
     "HCKClassifier",
+    "HCKGaussianProcessRegressor",
     "HCKRegressor",
     "NotPositiveDefiniteError",
     "NumericalWarning",

@@ -1,9 +1,11 @@
 """Progress of long work, shown only when asked for."""
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from types import TracebackType
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+_WIDTH = 28  # of a description
 
 
 def track(items: Sequence[T], what: str, show: bool) -> Iterable[T]:
@@ -12,4 +14,36 @@ def track(items: Sequence[T], what: str, show: bool) -> Iterable[T]:
         return items
     from rich.progress import track as rich_track  # not needed, and not imported, when nothing is shown
 
-    return rich_track(items, description=f"{what:<28}", total=len(items))
+    return rich_track(items, description=f"{what:<{_WIDTH}}", total=len(items))
+
+
+class Counter:
+    """A progress bar for steps whose number is not known beforehand, with the latest value of something."""
+
+    def __init__(self, what: str, most: int, show: bool) -> None:
+        self.what, self.most, self.show = what, most, show
+        self.bar: Any = None
+
+    def __enter__(self) -> "Counter":
+        if self.show:
+            from rich.progress import Progress
+
+            self.bar = Progress()
+            self.task = self.bar.add_task(f"{self.what:<{_WIDTH}}", total=self.most)
+            self.bar.start()
+        return self
+
+    def step(self, value: float) -> None:
+        if self.bar is not None:
+            self.bar.update(self.task, advance=1, description=f"{f'{self.what}: {value:.6g}':<{_WIDTH}}")
+
+    def jump(self, done: int) -> None:
+        """Some steps were not needed."""
+        if self.bar is not None:
+            self.bar.update(self.task, completed=done)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar is not None:
+            self.bar.stop()

@@ -1,6 +1,7 @@
 """Estimators with scikit-learn's interface."""
 
 from hck.estimators.classifier import HCKClassifier
+from hck.estimators.gaussian_process import HCKGaussianProcessRegressor
 from hck.estimators.regressor import HCKRegressor
 
-__all__ = ["HCKClassifier", "HCKRegressor"]
+__all__ = ["HCKClassifier", "HCKGaussianProcessRegressor", "HCKRegressor"]

@@ -1,4 +1,4 @@
-"""What the regressor and the classifier share: parameters, validation, training, evaluation."""
+"""What all estimators share: parameters, validation, the way to a blueprint."""
 
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -6,30 +6,27 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from hck.hierarchy import Blueprint, ridge
+from hck.hierarchy import Blueprint, Extension
 from hck.kernels import Kernel, make_kernel
 from hck.objects import looks_like_objects
 from hck.partition import Cutter, Landmarks, Tree
-from hck.points import ObjectPoints, as_points
+from hck.points import ObjectPoints, Points, as_points
 
 _ACCEPTED = [np.float64, np.float32]  # other numbers become the first
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
-_PARAMETERS = """kernel : str, Kernel or callable, default="gaussian"
+_KERNEL = """kernel : str, Kernel or callable, default="gaussian"
     The base kernel: a name (``"gaussian"``, ``"laplace"``, ``"inverse_multiquadric"``, ``"matern12"``,
     ``"matern32"``, ``"matern52"``), an object of `hck.kernels`, or a function k(A, B) that returns the
-    matrix of kernel values between two sets of points.
-lengthscale : float, array-like of shape (n_features,) or None, default=None
-    σ of a named kernel: one number, or one per feature. None means 1. Scale the features first.
-alpha : float, default=0.01
-    λ ≥ 0, the ridge: larger is smoother.
-rank : int, default=128
+    matrix of kernel values between two sets of points."""
+
+_SETTINGS = """rank : int, default=128
     r, the number of landmarks of a node. Accuracy and cost (time r², memory r) grow with it.
 leaf_size : int or None, default=None
     n₀, the largest number of points in a leaf, where the kernel is exact. None: between r and 2r.
@@ -63,19 +60,31 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 
 
 def describe_parameters(cls: type) -> type:
-    """Put the shared parameters and attributes into the docstring of an estimator."""
-    for field, text in (("{parameters}", _PARAMETERS), ("{attributes}", _ATTRIBUTES)):
+    """Put what is said of all estimators into the docstring of one."""
+    for field, text in (("{kernel}", _KERNEL), ("{settings}", _SETTINGS), ("{attributes}", _ATTRIBUTES)):
         cls.__doc__ = (cls.__doc__ or "").replace(field, text.replace("\n", "\n    "))
     return cls
 
 
 class HCKEstimator(BaseEstimator):
-    """Kernel ridge regression with a hierarchically compositional kernel, for any targets."""
+    """An estimator with a hierarchically compositional kernel."""
+
+    kernel: Any
+    rank: int
+    leaf_size: int | None
+    partition: Any
+    landmarks: Any
+    jitter: float | None
+    device: Any
+    dtype: str
+    memory_budget: Any
+    random_state: Any
+    verbose: int
+    extension_: Extension
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, Kernel, callable],
         "lengthscale": [Interval(Real, 0, None, closed="neither"), "array-like", None],
-        "alpha": [Interval(Real, 0, None, closed="left")],
         "rank": [Interval(Integral, 1, None, closed="left")],
         "leaf_size": [Interval(Integral, 1, None, closed="left"), None],
         "partition": [str, Cutter, Tree],
@@ -87,37 +96,6 @@ class HCKEstimator(BaseEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        lengthscale: Any = None,
-        alpha: float = 0.01,
-        rank: int = 128,
-        leaf_size: int | None = None,
-        partition: Any = "random_projection",
-        landmarks: Any = "uniform",
-        jitter: float | None = None,
-        device: Any = None,
-        dtype: str = "float64",
-        memory_budget: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.alpha = alpha
-        self.rank = rank
-        self.leaf_size = leaf_size
-        self.partition = partition
-        self.landmarks = landmarks
-        self.jitter = jitter
-        self.device = device
-        self.dtype = dtype
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -160,6 +138,14 @@ class HCKEstimator(BaseEstimator):
             return X
         return validate_data(self, X, accept_sparse="csr", dtype=_ACCEPTED, reset=False)
 
+    def _validate_points(self, X: Any) -> Any:
+        """Check points of which nothing is known yet."""
+        if isinstance(X, Tensor):
+            _check_tensor(X)
+        elif not self._takes_objects(X):
+            X = check_array(X, accept_sparse="csr", dtype=_ACCEPTED)
+        return X
+
     def _takes_objects(self, X: Any) -> bool:
         """Whether the points are no vectors: the kernel is a function, and X a sequence of other things."""
         known = isinstance(self.kernel, Kernel) or callable(self.kernel)
@@ -182,37 +168,17 @@ class HCKEstimator(BaseEstimator):
             raise ValueError(f"device={str(device)!r} is not supported; use 'cpu' or 'cuda'")
         return device
 
-    # Training and evaluation ------------------------------------------------------------------------
+    # The hierarchical kernel ------------------------------------------------------------------------
 
-    @torch.no_grad()
-    def _train(self, X: Any, targets: np.ndarray, sample_weight: Any) -> dict[str, Any]:
-        """Solve (K_h + α diag(1/weight)) w = targets − intercept, for several targets at once.
+    def _points(self, X: Any) -> Points:
+        """Validated data on the device and in the dtype that were asked for."""
+        device = self._resolve_device(X)
+        return as_points(X, _DTYPES[self.dtype], device, objects=self._takes_objects(X))
 
-        Parameters
-        ----------
-        X : validated points
-        targets : ndarray of shape (n, columns)
-        sample_weight : array-like of shape (n,), float or None
-
-        Returns
-        -------
-        dict
-            The fitted attributes, to be set once nothing can fail any more.
-        """
-        device, dtype = self._resolve_device(X), _DTYPES[self.dtype]
-        kernel = make_kernel(self.kernel, self.lengthscale).to(device, dtype)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        points = as_points(X, dtype, device, objects=self._takes_objects(X))
-        y = torch.tensor(targets, dtype=torch.float64)
-        weight = None if sample_weight is None else _check_weights(sample_weight, len(points))
-        if weight is not None and (weight == 0).any():  # a point that counts for nothing is not there
-            if isinstance(self.partition, Tree):
-                raise ValueError("points of weight 0 are left out, but the tree given as partition has them")
-            used = weight.nonzero().squeeze(1)
-            points, y, weight = points.take(used.to(device)), y[used], weight[used]
-        intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
-        blueprint = Blueprint.of(
-            kernel,
+    def _blueprint(self, kernel: Kernel, points: Points, seed: int, verbose: bool = False) -> Blueprint:
+        """Partition the points and choose landmarks, as the parameters say."""
+        return Blueprint.of(
+            kernel.to(points.device, points.dtype),
             points,
             rank=self.rank,
             leaf_size=self.leaf_size,
@@ -220,24 +186,13 @@ class HCKEstimator(BaseEstimator):
             landmarks=self.landmarks,
             jitter=self.jitter,
             memory_budget=self.memory_budget,
-            generator=torch.Generator(device).manual_seed(seed),
-            verbose=bool(self.verbose),
+            generator=torch.Generator(points.device).manual_seed(seed),
+            verbose=verbose,
         )
-        noise = self.alpha if weight is None else self.alpha / weight
-        extension = ridge(blueprint, noise, y - intercept)
-        return {"tree_": extension.tree, "extension_": extension, "intercept_": intercept.numpy()}
 
     def _set_fitted(self, **attributes: Any) -> None:
         for name, value in attributes.items():
             setattr(self, name, value)
-
-    def _evaluate(self, X: Any) -> Any:
-        """The trained functions at new points: shape (points, columns); a tensor if X is one."""
-        X = self._validate_new(X)
-        values = self.extension_(X, verbose=bool(self.verbose))
-        intercept = torch.as_tensor(self.intercept_, device=values.device)
-        values = (values + intercept).to(values.dtype)
-        return values.to(X.device) if isinstance(X, Tensor) else values.detach().cpu().numpy()
 
 
 def _check_tensor(X: Tensor) -> None:
@@ -249,11 +204,3 @@ def _check_tensor(X: Tensor) -> None:
         raise ValueError(f"X is empty: got a tensor of shape {tuple(X.shape)}")
     if not torch.isfinite(X).all():
         raise ValueError("Input X contains NaN or infinity")
-
-
-def _check_weights(weight: Any, n: int) -> Tensor:
-    array = weight.detach().cpu().numpy() if isinstance(weight, Tensor) else weight
-    array = _check_sample_weight(array, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
-    if not array.any():
-        raise ValueError("all sample weights are zero: at least one point must count")
-    return torch.as_tensor(array)

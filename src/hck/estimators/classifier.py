@@ -8,11 +8,11 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from hck.estimators._base import HCKEstimator, describe_parameters
+from hck.estimators._ridge import RidgeEstimator, describe_ridge
 
 
-@describe_parameters
-class HCKClassifier(ClassifierMixin, HCKEstimator):
+@describe_ridge
+class HCKClassifier(ClassifierMixin, RidgeEstimator):
     """Classification with a hierarchically compositional kernel.
 
     Kernel ridge regression on targets ±1; with more than two classes one against all others, all with one

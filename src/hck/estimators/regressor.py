@@ -4,11 +4,11 @@ from typing import Any
 
 from sklearn.base import RegressorMixin, _fit_context
 
-from hck.estimators._base import HCKEstimator, describe_parameters
+from hck.estimators._ridge import RidgeEstimator, describe_ridge
 
 
-@describe_parameters
-class HCKRegressor(RegressorMixin, HCKEstimator):
+@describe_ridge
+class HCKRegressor(RegressorMixin, RidgeEstimator):
     """Kernel ridge regression with a hierarchically compositional kernel.
 
     Trains in O(n r²) time and O(n r) memory, where exact kernel ridge regression takes O(n³) and O(n²).

@@ -1,7 +1,7 @@
 """A Gaussian process given observations: mean, uncertainty, leave-one-out, draws."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -52,7 +52,6 @@ class Posterior:
     coefficients: Tensor
     precision: Tensor
     log_likelihood: float
-    factor: Factor = field(repr=False)
 
     @classmethod
     @torch.no_grad()
@@ -80,9 +79,21 @@ class Posterior:
             value = -(square + float(factor.log_determinant) + len(y) * math.log(2 * math.pi)) / 2
             mean = _solve(blueprint, factor, subtract_trend(factor.filtered, 1, beta))
             along = _solve(blueprint, factor, factor.filtered.map(lambda x: x[..., 1:].contiguous()))
-            return cls(blueprint, variance, b, mean, along, beta, gram[1:, 1:], value, factor)
+            made = cls(blueprint, variance, b, mean, along, beta, gram[1:, 1:], value)
+            made.factor = factor
+            return made
 
         return linalg.without_waiting(work, variance.device)
+
+    @cached_property
+    def factor(self) -> Factor:
+        """Of K_h + noise. Not kept when this is pickled, but computed again."""
+        return linalg.without_waiting(
+            lambda: Factor(self.blueprint, self.noise, self.blueprint.budget), self.noise.device
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("factor", "uncertainty")}
 
     def predict(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
         """The mean at new points with the trend's features (points, trends): shape (points,)."""

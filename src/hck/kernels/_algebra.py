@@ -1,6 +1,7 @@
 """Kernels made of kernels."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,16 @@ class _Pair(Kernel):
     @property
     def takes_objects(self) -> bool:
         return self.left.takes_objects and self.right.takes_objects
+
+    def parameters(self) -> dict[str, float | Tensor]:
+        sides = (("left", self.left), ("right", self.right))
+        return {f"{side}.{name}": value for side, k in sides for name, value in k.parameters().items()}
+
+    def _with_parameters(self, values: Mapping[str, Any]) -> "_Pair":
+        def of(side: str) -> dict[str, Any]:
+            return {name.partition(".")[2]: v for name, v in values.items() if name.partition(".")[0] == side}
+
+        return type(self)(self.left.with_parameters(of("left")), self.right.with_parameters(of("right")))
 
     def tensors(self) -> list[Tensor]:
         return self.left.tensors() + self.right.tensors()
@@ -84,6 +95,20 @@ class Scaled(Kernel):
         if inner is None or wants_gradient(self.scale):
             return None
         return replace(inner, amplitude=inner.amplitude * self.scale)
+
+    def parameters(self) -> dict[str, float | Tensor]:
+        return {**self._inside(), "scale": self.scale}
+
+    def _with_parameters(self, values: Mapping[str, Any]) -> "Scaled":
+        inside = {old: values[new] for old, new in self._names().items() if new in values}
+        return Scaled(self.kernel.with_parameters(inside), values.get("scale", self.scale))
+
+    def _names(self) -> dict[str, str]:
+        """The names of the inner kernel's parameters, and what they are called here."""
+        return {name: f"inner.{name}" if name == "scale" else name for name in self.kernel.parameters()}
+
+    def _inside(self) -> dict[str, float | Tensor]:
+        return {self._names()[name]: value for name, value in self.kernel.parameters().items()}
 
     def tensors(self) -> list[Tensor]:
         return self.kernel.tensors() + requiring_gradient(self.scale)

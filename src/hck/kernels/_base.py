@@ -1,6 +1,7 @@
 """What a base kernel is."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,6 +58,30 @@ class Kernel(ABC):
 
     def to(self, device: torch.device, dtype: torch.dtype) -> "Kernel":
         """The same kernel with its parameters on `device`."""
+        return self
+
+    def parameters(self) -> dict[str, float | Tensor]:
+        """The positive numbers that the kernel is made of, by name; a tensor (d,) for one per feature.
+
+        Names of kernels inside others are put together with dots.
+
+        Examples
+        --------
+        >>> from hck.kernels import Gaussian, Laplace
+        >>> (2.0 * Gaussian(0.5) + Laplace(3.0)).parameters()
+        {'left.lengthscale': 0.5, 'left.scale': 2.0, 'right.lengthscale': 3.0}
+        """
+        return {}
+
+    def with_parameters(self, values: Mapping[str, Any]) -> "Kernel":
+        """The same kernel with other values for some of its `parameters`."""
+        unknown = set(values) - set(self.parameters())
+        if unknown:
+            known = ", ".join(self.parameters()) or "none"
+            raise ValueError(f"the kernel has no parameter {sorted(unknown)[0]!r}; it has: {known}")
+        return self._with_parameters(values)
+
+    def _with_parameters(self, values: Mapping[str, Any]) -> "Kernel":
         return self
 
     def tensors(self) -> list[Tensor]:

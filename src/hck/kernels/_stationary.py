@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -52,6 +53,12 @@ class Stationary(Kernel):
     def slope(self) -> Kernel | None:
         """−2 f' for a kernel f(s²) of the squared distance, if that is a kernel that we have."""
         return None
+
+    def parameters(self) -> dict[str, Lengthscale]:
+        return {"lengthscale": self.lengthscale}
+
+    def _with_parameters(self, values: Mapping[str, Any]) -> "Stationary":
+        return self._with_lengthscale(values.get("lengthscale", self.lengthscale))
 
     def tensors(self) -> list[Tensor]:
         return requiring_gradient(self.lengthscale)

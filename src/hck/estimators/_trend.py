@@ -1,0 +1,79 @@
+"""Mean functions that are linear in some features."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Features of points in which the mean is linear, each centred and scaled on the training points.
+
+    Attributes
+    ----------
+    kind : "zero", "constant", "linear" or callable
+    centre, width : ndarray of shape (features,)
+        Without the constant.
+    """
+
+    kind: Any
+    centre: np.ndarray
+    width: np.ndarray
+
+    @classmethod
+    def of(cls, kind: Any, X: Any) -> "Trend":
+        """For training points X."""
+        plain = cls(kind, np.zeros(0), np.ones(0))
+        if kind in ("zero", "constant"):
+            return plain
+        features = plain._features(X)
+        centre = np.zeros(features.shape[1]) if callable(kind) else features.mean(0)
+        width = features.std(0)
+        return cls(kind, centre, np.where(width > 0, width, 1.0))
+
+    def __call__(self, X: Any) -> Tensor:
+        """Shape (points, trends), in the CPU's memory."""
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        if self.kind == "zero":
+            return torch.zeros(n, 0, dtype=torch.float64)
+        one = np.ones((n, 1))
+        if self.kind == "constant":
+            return torch.from_numpy(one)
+        features = (self._features(X) - self.centre) / self.width
+        return torch.from_numpy(features if callable(self.kind) else np.hstack([one, features]))
+
+    def ordinary(self, features: Tensor, y: np.ndarray) -> np.ndarray:
+        """The trend's values by ordinary least squares: for a start."""
+        h = features.numpy()
+        return h @ np.linalg.lstsq(h, y, rcond=None)[0] if h.shape[1] else np.zeros_like(y, dtype=float)
+
+    def raw(self, coefficients: np.ndarray) -> np.ndarray:
+        """Coefficients of the features as they were given."""
+        if self.kind in ("zero", "constant"):
+            return coefficients
+        if callable(self.kind):
+            return coefficients / self.width
+        slopes = coefficients[1:] / self.width
+        return np.concatenate([[coefficients[0] - slopes @ self.centre], slopes])
+
+    def _features(self, X: Any) -> np.ndarray:
+        if callable(self.kind):
+            made = self.kind(X)
+            array = np.asarray(made.detach().cpu() if isinstance(made, Tensor) else made, dtype=float)
+            n = X.shape[0] if hasattr(X, "shape") else len(X)
+            if array.ndim != 2 or len(array) != n:
+                raise ValueError(
+                    f"the trend function must return an array of shape ({n}, n_trends), got {array.shape}"
+                )
+            if not np.isfinite(array).all():
+                raise ValueError("the trend function returned NaN or infinity")
+            return array
+        if sp.issparse(X) or not hasattr(X, "shape") or len(X.shape) != 2:
+            raise ValueError(
+                "trend='linear' needs dense vectors; use trend='constant', or a function that makes features"
+            )
+        return np.asarray(X.detach().cpu() if isinstance(X, Tensor) else X, dtype=float)

@@ -1,0 +1,514 @@
+"""Gaussian process regression."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from hck import metrics
+from hck.estimators._base import HCKEstimator, describe_parameters
+from hck.estimators._trend import Trend
+from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.likelihood import log_likelihood
+from hck.hierarchy.posterior import Posterior
+from hck.hierarchy.sample import sample_prior
+from hck.kernels import Kernel, make_kernel
+from hck.partition import Tree
+from hck.points import Points, VectorPoints
+from hck.selection import Learned, Space, climb, maximise
+
+
+@describe_parameters
+class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
+    """Gaussian process regression with a hierarchically compositional kernel.
+
+    y = trend(x) + f(x) + noise, where f is a Gaussian process. Lengthscales, output scale and noise are those
+    of the largest likelihood, which is exact for the hierarchical kernel. Training takes O(n r²) time and
+    O(n r) memory, a prediction O(n₀ + r), and O(n₀² + r²) with its standard deviation. With a single leaf
+    (``rank`` at least n) it is an exact Gaussian process.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="matern32"
+        A name (``"gaussian"``, ``"laplace"``, ``"inverse_multiquadric"``, ``"matern12"``, ``"matern32"``,
+        ``"matern52"``), which is multiplied by an output scale and gets a lengthscale for each feature; an
+        object of `hck.kernels`, taken as it is; or a function k(A, B), of which nothing is learned.
+    lengthscale : float, array-like of shape (n_features,) or None, default=None
+        Where learning starts, for a named kernel. None: √n_features standard deviations of each feature.
+    ard : bool, default=True
+        Whether a named kernel has a lengthscale for each feature, or one for all.
+    noise : float or None, default=None
+        λ > 0, the variance of the noise where learning starts. None: a tenth of the variance of y.
+    trend : {"zero", "constant", "linear"} or callable, default="constant"
+        The mean function: none, a constant, linear in the features, or linear in those that a function
+        makes of X, as an array of shape (n_samples, n_trends). Its coefficients are estimated by generalised
+        least squares, and their uncertainty is part of that of predictions.
+    optimizer : {"lbfgs", "stochastic"} or None, default="lbfgs"
+        How to learn: L-BFGS with one tree; Adam with a fresh tree, and fresh points if `learn_size` is less
+        than n, at every step, which does not fit one partition's artefacts; or not at all.
+    max_iter : int, default=100
+        The most iterations of L-BFGS; the number of steps of Adam.
+    n_restarts : int, default=0
+        How many more starts to try with L-BFGS, at random around the first.
+    bounds : dict or None, default=None
+        Bounds of parameters by name, such as ``{"lengthscale": (0.1, 10), "noise": "fixed"}``; names are
+        those of ``kernel.parameters()`` (for named kernels "lengthscale" and "scale"), and "noise".
+    priors : dict or None, default=None
+        Log-normal priors of parameters by name, as (median, standard deviation of the logarithm).
+    learn_size : int or None, default=20_000
+        The most points to learn parameters on, drawn at random; None for all. Predictions use all points.
+    {settings}
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        With the parameters that were learned.
+    noise_ : float or ndarray of shape (n_samples,)
+        The variance of the noise, or the variances that `fit` was given.
+    theta_ : ndarray of shape (n_parameters,)
+        The logarithms of what was learned; `theta_names_` says of which parameters.
+    theta_names_ : list of str
+    history_ : list of float
+        The objective, per observation, at each step of learning.
+    coefficients_ : ndarray of shape (n_trends,)
+        Of the trend: the intercept, and then the slopes.
+    log_marginal_likelihood_value_ : float
+        Of all training data.
+    posterior_ : hck.hierarchy.posterior.Posterior
+        What predictions are made of.
+    {attributes}
+
+    References
+    ----------
+    J. Chen, H. Avron, V. Sindhwani, Hierarchically compositional kernels for scalable nonparametric learning,
+    Journal of Machine Learning Research 18 (2017).
+    A. O'Hagan, Curve fitting and optimal design for prediction, Journal of the Royal Statistical Society B 40
+    (1978): the trend.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck import HCKGaussianProcessRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(2000, 2))
+    >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.standard_normal(2000)
+    >>> model = HCKGaussianProcessRegressor(rank=64, random_state=0).fit(X, y)
+    >>> mean, std = model.predict([[0.5, 0.5]], return_std=True)
+    >>> abs(mean[0] - np.sin(3.0)) < 4 * std[0]
+    True
+    >>> bool(0.08 < model.noise_ ** 0.5 < 0.12)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **HCKEstimator._parameter_constraints,
+        "ard": ["boolean"],
+        "noise": [Interval(Real, 0, None, closed="neither"), None],
+        "trend": [StrOptions({"zero", "constant", "linear"}), callable],
+        "optimizer": [StrOptions({"lbfgs", "stochastic"}), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_restarts": [Interval(Integral, 0, None, closed="left")],
+        "bounds": [dict, None],
+        "priors": [dict, None],
+        "learn_size": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        kernel: Any = "matern32",
+        *,
+        lengthscale: Any = None,
+        ard: bool = True,
+        noise: float | None = None,
+        trend: Any = "constant",
+        optimizer: str | None = "lbfgs",
+        max_iter: int = 100,
+        n_restarts: int = 0,
+        bounds: dict[str, Any] | None = None,
+        priors: dict[str, Any] | None = None,
+        learn_size: int | None = 20_000,
+        rank: int = 128,
+        leaf_size: int | None = None,
+        partition: Any = "random_projection",
+        landmarks: Any = "uniform",
+        jitter: float | None = None,
+        device: Any = None,
+        dtype: str = "float64",
+        memory_budget: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.lengthscale = lengthscale
+        self.ard = ard
+        self.noise = noise
+        self.trend = trend
+        self.optimizer = optimizer
+        self.max_iter = max_iter
+        self.n_restarts = n_restarts
+        self.bounds = bounds
+        self.priors = priors
+        self.learn_size = learn_size
+        self.rank = rank
+        self.leaf_size = leaf_size
+        self.partition = partition
+        self.landmarks = landmarks
+        self.jitter = jitter
+        self.device = device
+        self.dtype = dtype
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # Training ---------------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, noise_variance: Any = None) -> "HCKGaussianProcessRegressor":
+        """Learn the parameters, then condition on all observations.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, torch.Tensor} of shape (n_samples, n_features)
+            Or, if the kernel is a function, a sequence of objects that it takes.
+        y : array-like of shape (n_samples,)
+        noise_variance : array-like of shape (n_samples,), default=None
+            The variance of the noise of each observation, if it is known. Then no noise is learned.
+
+        Returns
+        -------
+        self
+        """
+        X, y = self._validate_training(X, y, y_numeric=True)
+        points, rng = self._points(X), check_random_state(self.random_state)
+        known = _check_variances(noise_variance, len(y))
+        trend = Trend.of(self.trend, X)
+        data = _Data(points, torch.as_tensor(y, dtype=torch.float64), trend(X), known)
+        rest = y - trend.ordinary(trend(X), y)
+        spread = float(np.var(rest)) or 1.0
+        noise = None if known is not None else 0.1 * spread if self.noise is None else float(self.noise)
+        space = Space.of(self._start_kernel(points, spread), noise, self.bounds, self.priors, spread)
+        learned = self._learn(space, data, rng)
+        kernel, noise = space.at(learned.theta)
+        blueprint = self._blueprint(kernel, points, rng.randint(2**31 - 1), bool(self.verbose))
+        variance: float | Tensor = known if known is not None else float(noise or 0.0)
+        posterior = Posterior.of(blueprint, variance, data.y, data.trend, bool(self.verbose))
+        self._set_fitted(
+            kernel_=kernel,
+            noise_=variance if known is None else known.numpy(),
+            theta_=learned.theta,
+            theta_names_=space.names,
+            history_=learned.history,
+            coefficients_=trend.raw(posterior.coefficients[:, 0].cpu().numpy()),
+            log_marginal_likelihood_value_=posterior.log_likelihood,
+            posterior_=posterior,
+            tree_=blueprint.layout.tree,
+            extension_=posterior.mean,
+            _space=space,
+            _trend=trend,
+        )
+        return self
+
+    def _start_kernel(self, points: Points, spread: float) -> Kernel:
+        if not isinstance(self.kernel, str):
+            return make_kernel(self.kernel, self.lengthscale)
+        assert isinstance(points, VectorPoints)
+        scale, d = self.lengthscale, points.n_features
+        if scale is None:
+            every = torch.arange(len(points), device=points.device)
+            variance = points.variance(every, torch.zeros_like(every), 1)[0].double().clamp_min(0)
+            each = np.sqrt(d * variance.cpu().numpy())
+            scale = np.where(each > 0, each, 1.0)
+            scale = scale if self.ard else float(np.exp(np.log(scale).mean()))
+        elif self.ard and np.ndim(scale) == 0:
+            scale = np.full(d, float(scale))
+        return spread * make_kernel(self.kernel, scale)
+
+    def _learn(self, space: Space, data: "_Data", rng: np.random.RandomState) -> Learned:
+        start = space.start
+        if self.optimizer is None or not len(start):
+            return Learned(start, np.nan, [], True)
+        size = len(data.y) if self.learn_size is None else min(self.learn_size, len(data.y))
+        if isinstance(self.partition, Tree) and size < len(data.y):
+            raise ValueError(
+                f"a tree given as partition needs learn_size=None: it does not fit {size} of the points"
+            )
+
+        def draw() -> tuple[_Data, int]:
+            part = data if size == len(data.y) else data.take(np.sort(rng.permutation(len(data.y))[:size]))
+            return part, rng.randint(2**31 - 1)
+
+        def value(blueprint: Blueprint, part: _Data, theta: np.ndarray) -> tuple[float, np.ndarray]:
+            found, gradient = _evaluate(space, blueprint, part, theta, self.jitter)
+            prior, slope = space.log_prior(theta)
+            return (found + prior) / size, (gradient + slope) / size
+
+        if self.optimizer == "lbfgs":
+            part, seed = draw()
+            blueprint = self._blueprint(space.kernel, part.points, seed)
+            return maximise(
+                lambda theta: value(blueprint, part, theta),
+                start,
+                space.bounds,
+                self.max_iter,
+                self.n_restarts,
+                rng,
+                verbose=bool(self.verbose),
+            )
+
+        def fresh(theta: np.ndarray, _: int) -> tuple[float, np.ndarray]:
+            part, seed = draw()
+            return value(self._blueprint(space.at(theta)[0], part.points, seed), part, theta)
+
+        return climb(fresh, start, space.bounds, self.max_iter, verbose=bool(self.verbose))
+
+    # Likelihood -------------------------------------------------------------------------------------
+
+    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False) -> Any:
+        """The log-likelihood of all training data, at the best trend.
+
+        Parameters
+        ----------
+        theta : array-like of shape (n_parameters,), default=None
+            Logarithms of parameters, as in `theta_`; None for those that were learned.
+        eval_gradient : bool, default=False
+            Whether to return the gradient with respect to theta as well.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (n_parameters,), if `eval_gradient`
+        """
+        check_is_fitted(self, "posterior_")
+        if theta is None and not eval_gradient:
+            return self.log_marginal_likelihood_value_
+        theta = self.theta_ if theta is None else np.asarray(theta, dtype=float)
+        found, gradient = _evaluate(
+            self._space, self.posterior_.blueprint, self._training_data(), theta, self.jitter, eval_gradient
+        )
+        return (found, gradient) if eval_gradient else found
+
+    def standard_errors(self, step: float = 1e-3) -> dict[str, np.ndarray]:
+        """Standard errors of the logarithms of the parameters: relative errors of the parameters, if small.
+
+        From the observed Fisher information, that is minus the second derivatives of the log-likelihood of
+        all training data at `theta_`, which are differences of its gradient: 2 · n_parameters evaluations.
+        NaN where the likelihood has no maximum, as at a bound.
+
+        Parameters
+        ----------
+        step : float, default=1e-3
+            For the differences.
+
+        Returns
+        -------
+        dict
+            For each parameter's name, an array of its shape.
+        """
+        check_is_fitted(self, "posterior_")
+        rows = []
+        for i in range(len(self.theta_)):
+            move = step * np.eye(len(self.theta_))[i]
+            ends = [self.log_marginal_likelihood(self.theta_ + sign * move, True)[1] for sign in (1, -1)]
+            rows.append((ends[1] - ends[0]) / (2 * step))
+        information = np.reshape(rows, (len(self.theta_), -1))
+        values, vectors = np.linalg.eigh((information + information.T) / 2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = (vectors**2) @ np.where(values > 0, 1 / values, np.nan)
+        return self._space.split(np.sqrt(variance))
+
+    def plot_history(self, ax: Any = None) -> Any:
+        """Draw the objective at each step of learning; returns matplotlib's axes."""
+        check_is_fitted(self, "posterior_")
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots()
+        ax.plot(np.arange(1, len(self.history_) + 1), self.history_)
+        ax.set(xlabel="step", ylabel="log-likelihood per observation")
+        return ax
+
+    # Predictions ------------------------------------------------------------------------------------
+
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False, observed: bool = False
+    ) -> Any:
+        """Predict, with the uncertainty if asked for.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        return_std : bool, default=False
+            Whether to return standard deviations as well.
+        return_cov : bool, default=False
+            Whether to return covariances between all points as well; for some thousands of points at most.
+        observed : bool, default=False
+            Whether the uncertainty is that of new observations, with noise, or that of the function.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,); a tensor on X's device if X is a tensor
+        std : the same, if `return_std`
+        cov : of shape (n_samples, n_samples), if `return_cov`
+        """
+        if return_std and return_cov:
+            raise ValueError("ask for return_std or for return_cov, not for both")
+        X = self._validate_new(X)
+        posterior, features, verbose = self.posterior_, self._trend(X), bool(self.verbose)
+        noise = self._noise_of_new() if observed else 0.0
+        mean = posterior.predict(X, features, verbose)
+        if return_std:
+            return self._out(X, mean), self._out(X, (posterior.variance(X, features, verbose) + noise).sqrt())
+        if return_cov:
+            cov = posterior.covariance(X, features)
+            cov.diagonal().add_(noise)
+            return self._out(X, mean), self._out(X, cov)
+        return self._out(X, mean)
+
+    def _noise_of_new(self) -> float:
+        if np.ndim(self.noise_):
+            raise ValueError(
+                "observed=True needs the noise of new observations, but `fit` was given one variance for "
+                "each training point: add your own to the square of the latent standard deviation"
+            )
+        return float(self.noise_)
+
+    @staticmethod
+    def _out(X: Any, values: Tensor) -> Any:
+        return values.to(X.device) if isinstance(X, Tensor) else values.detach().cpu().numpy()
+
+    # Leave-one-out ----------------------------------------------------------------------------------
+
+    def loo_predict(self, return_std: bool = False) -> Any:
+        """Predict each training observation from all others, in closed form.
+
+        Tree, landmarks and learned parameters stay as they are; the trend is estimated without the point.
+
+        Parameters
+        ----------
+        return_std : bool, default=False
+            Whether to return the standard deviations of the observations, noise included, as well.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+        std : ndarray of shape (n_samples,), if `return_std`
+        """
+        check_is_fitted(self, "posterior_")
+        mean, variance = (part.cpu().numpy() for part in self.posterior_.leave_one_out())
+        return (mean, np.sqrt(variance)) if return_std else mean
+
+    def loo_metrics(self) -> dict[str, float]:
+        """How good leave-one-out predictions are.
+
+        Returns
+        -------
+        dict
+            "rmse"; "lpd", the mean log predictive density; "crps"; and "coverage" of 95 % intervals.
+        """
+        mean, std = self.loo_predict(return_std=True)
+        y = self._training_data().y.cpu().numpy()
+        return {
+            "rmse": float(np.sqrt(np.mean((y - mean) ** 2))),
+            "lpd": -metrics.nlpd(y, mean, std),
+            "crps": metrics.crps(y, mean, std),
+            "coverage": metrics.coverage(y, mean, std),
+        }
+
+    # Draws ------------------------------------------------------------------------------------------
+
+    def sample_prior(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
+        """Draw functions from the process without observations and trend, at any number of points.
+
+        The kernel is the one that was learned, or, before `fit`, the one to start with; the tree is one over
+        these points. It takes O(n r²) once and O(n r) for each draw.
+
+        Returns
+        -------
+        ndarray of shape (len(X), n_samples); a tensor on X's device if X is a tensor
+        """
+        self._validate_params()
+        X = self._validate_new(X) if hasattr(self, "posterior_") else self._validate_points(X)
+        points, rng = self._points(X), check_random_state(random_state)
+        kernel = self.kernel_ if hasattr(self, "kernel_") else self._start_kernel(points, 1.0)
+        blueprint = self._blueprint(kernel, points, rng.randint(2**31 - 1))
+        generator = torch.Generator(points.device).manual_seed(int(rng.randint(2**31 - 1)))
+        drawn = sample_prior(blueprint, n_samples, generator, bool(self.verbose))
+        return self._out(X, drawn)
+
+    def sample_posterior(
+        self, X: Any, n_samples: int = 1, random_state: Any = 0, observed: bool = False
+    ) -> Any:
+        """Draw functions given the observations, jointly at any number of points (Matheron's rule).
+
+        Parameters
+        ----------
+        X : as in `fit`
+        n_samples : int, default=1
+        random_state : int, RandomState instance or None, default=0
+        observed : bool, default=False
+            Whether to add noise, as new observations have it.
+
+        Returns
+        -------
+        ndarray of shape (len(X), n_samples); a tensor on X's device if X is a tensor
+        """
+        X, rng = self._validate_new(X), check_random_state(random_state)
+        generator = torch.Generator(self.posterior_.y.device).manual_seed(int(rng.randint(2**31 - 1)))
+        drawn = self.posterior_.sample(X, self._trend(X), n_samples, generator, bool(self.verbose))
+        if observed:
+            error = torch.randn(drawn.shape, generator=generator, dtype=drawn.dtype, device=drawn.device)
+            drawn = drawn + self._noise_of_new() ** 0.5 * error
+        return self._out(X, drawn)
+
+    def _training_data(self) -> "_Data":
+        """The observations in their original order; the points stay in the blueprint."""
+        layout = self.posterior_.blueprint.layout
+        both = layout.unpad(self.posterior_.y)
+        noise = layout.unpad(self.posterior_.noise[:, None])[:, 0] if np.ndim(self.noise_) else None
+        return _Data(self.posterior_.blueprint.points, both[:, 0], both[:, 1:], noise)
+
+
+class _Data:
+    """Observations: points, y, features of the trend, and perhaps known variances of the noise."""
+
+    def __init__(self, points: Points, y: Tensor, trend: Tensor, noise: Tensor | None) -> None:
+        self.points, self.y, self.trend, self.noise = points, y, trend, noise
+
+    def take(self, rows: np.ndarray) -> "_Data":
+        """Some of them."""
+        index = torch.from_numpy(rows)
+        noise = None if self.noise is None else self.noise[index]
+        return _Data(self.points.take(index.to(self.points.device)), self.y[index], self.trend[index], noise)
+
+
+def _check_variances(variance: Any, n: int) -> Tensor | None:
+    if variance is None:
+        return None
+    array = np.asarray(variance.detach().cpu() if isinstance(variance, Tensor) else variance, dtype=float)
+    if array.shape != (n,):
+        raise ValueError(f"noise_variance must have shape ({n},), got {array.shape}")
+    if not (np.isfinite(array).all() and (array > 0).all()):
+        raise ValueError("noise_variance must be positive and finite")
+    return torch.from_numpy(array)
+
+
+@torch.no_grad()
+def _evaluate(
+    space: Space, blueprint: Blueprint, data: _Data, theta: Any, jitter: float | None, gradient: bool = True
+) -> tuple[float, np.ndarray]:
+    """The log-likelihood at theta and its gradient, with the tree and the landmarks of a blueprint."""
+    points = blueprint.points
+    kernel, noise, tensors = space.tensors_at(theta, points.device, points.dtype)
+    variance = noise if data.noise is None else data.noise.to(points.device, points.dtype)
+    assert variance is not None
+    found = log_likelihood(
+        blueprint.with_kernel(kernel, jitter), variance, data.y, tensors if gradient else (), data.trend
+    )
+    slope = space.log_gradient(theta, found.gradient) if gradient else np.empty(0)
+    return float(found.value), slope

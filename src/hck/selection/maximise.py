@@ -1,0 +1,131 @@
+"""Find the largest value of a function of theta: by L-BFGS, or by steps along noisy gradients."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from hck.errors import NotPositiveDefiniteError
+from hck.progress import Counter
+
+Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+
+@dataclass
+class Learned:
+    """Where a search ended.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (parameters,)
+    value : float
+    history : list of float
+        The objective at each step; of the best restart.
+    converged : bool
+    """
+
+    theta: np.ndarray
+    value: float
+    history: list[float]
+    converged: bool
+
+
+def maximise(
+    function: Function,
+    start: np.ndarray,
+    bounds: np.ndarray,
+    max_iter: int = 100,
+    restarts: int = 0,
+    rng: np.random.RandomState | None = None,
+    tolerance: float = 1e-6,
+    verbose: bool = False,
+) -> Learned:
+    """L-BFGS within bounds, from the start and from `restarts` more places around it.
+
+    Parameters
+    ----------
+    function : callable
+        theta ↦ the objective and its gradient. Per observation, so that `tolerance` means something.
+    bounds : ndarray of shape (parameters, 2)
+    restarts : int
+        Further starts are normal around the first, with a standard deviation of 1, within the bounds.
+    """
+    rng = np.random.RandomState(0) if rng is None else rng
+    places = [start]
+    for _ in range(restarts):
+        places.append(np.clip(start + rng.standard_normal(len(start)), bounds[:, 0], bounds[:, 1]))
+    best: Learned | None = None
+    with Counter("Learning", max_iter * len(places), verbose) as counter:
+        for number, place in enumerate(places):
+            found = _lbfgs(function, place, bounds, max_iter, tolerance, counter)
+            counter.jump((number + 1) * max_iter)
+            if best is None or found.value > best.value:
+                best = found
+    assert best is not None
+    return best
+
+
+def _lbfgs(
+    function: Function,
+    start: np.ndarray,
+    bounds: np.ndarray,
+    max_iter: int,
+    tolerance: float,
+    counter: Counter,
+) -> Learned:
+    history: list[float] = []
+    latest: list[float] = []
+
+    def negative(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        try:
+            value, gradient = function(theta)
+        except NotPositiveDefiniteError:  # too far
+            return np.inf, np.zeros_like(theta)
+        latest.append(value)
+        return -value, -gradient
+
+    def note(_: np.ndarray) -> None:
+        history.append(max(latest))
+        counter.step(history[-1])
+
+    options = {"maxiter": max_iter, "ftol": tolerance, "gtol": tolerance}
+    found = minimize(
+        negative, start, jac=True, bounds=bounds, method="L-BFGS-B", callback=note, options=options
+    )
+    if not np.isfinite(found.fun):
+        function(start)  # raises what was wrong there
+    return Learned(found.x, -float(found.fun), history or [-float(found.fun)], bool(found.success))
+
+
+def climb(
+    function: Callable[[np.ndarray, int], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    bounds: np.ndarray,
+    steps: int = 100,
+    rate: float = 0.1,
+    verbose: bool = False,
+) -> Learned:
+    """Adam with a rate that falls to 0 along a cosine; the end is the mean of the last tenth of the path.
+
+    Parameters
+    ----------
+    function : callable
+        (theta, step) ↦ the objective and its gradient, both perhaps noisy.
+    """
+    theta, history, tail = start.copy(), [], []
+    mean, square = np.zeros_like(start), np.zeros_like(start)
+    with Counter("Learning", steps, verbose) as counter:
+        for step in range(steps):
+            value, gradient = function(theta, step)
+            history.append(value)
+            mean = 0.9 * mean + 0.1 * gradient
+            square = 0.99 * square + 0.01 * gradient**2
+            direction = mean / (1 - 0.9 ** (step + 1))
+            size = np.sqrt(square / (1 - 0.99 ** (step + 1))) + 1e-12
+            now = rate * (1 + np.cos(np.pi * step / steps)) / 2
+            theta = np.clip(theta + now * direction / size, bounds[:, 0], bounds[:, 1])
+            if step >= 0.9 * steps:
+                tail.append(theta)
+            counter.step(value)
+    return Learned(np.mean(tail, 0) if tail else theta, float(np.mean(history[-10:])), history, True)

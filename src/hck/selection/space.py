@@ -1,0 +1,193 @@
+"""The logarithms of a kernel's parameters and of the noise, as one vector."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.kernels import Kernel
+
+NOISE = "noise"
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One parameter: some consecutive elements of theta."""
+
+    name: str
+    value: np.ndarray  # (), or (d,)
+    low: float
+    high: float
+    prior: tuple[float, float] | None  # median, and standard deviation of the logarithm
+
+
+@dataclass(frozen=True)
+class Space:
+    """What can be learned: theta is the vector of logarithms of all parameters that are not fixed.
+
+    Made by `Space.of`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With the values at the start.
+    noise : float or None
+        The variance of the noise at the start; None if it is known for each observation.
+    """
+
+    kernel: Kernel
+    noise: float | None
+    blocks: tuple[_Block, ...]
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        noise: float | None,
+        bounds: Mapping[str, Any] | None = None,
+        priors: Mapping[str, Any] | None = None,
+        scale: float = 1.0,
+    ) -> "Space":
+        """The parameters of a kernel, and the noise unless it is None.
+
+        Parameters
+        ----------
+        bounds : mapping, optional
+            For parameters by name, (low, high), or ``"fixed"``. By default a thousandth to a thousand times
+            the start; for the noise a millionth to ten times `scale`.
+        priors : mapping, optional
+            For parameters by name, (median, spread): the logarithm is normal, with this standard deviation.
+        scale : float
+            The variance of the observations.
+        """
+        bounds, priors = dict(bounds or {}), dict(priors or {})
+        values: dict[str, Any] = {name: _array(value) for name, value in kernel.parameters().items()}
+        if noise is not None:
+            values[NOISE] = np.asarray(float(noise))
+        for what, given in (("bounds", bounds), ("priors", priors)):
+            unknown = set(given) - set(values)
+            if unknown:
+                raise ValueError(
+                    f"{what} are given for {sorted(unknown)[0]!r}, which is not a parameter here; "
+                    f"there are: {', '.join(values) or 'none'}"
+                )
+        blocks = []
+        for name, value in values.items():
+            if isinstance(bounds.get(name), str):
+                if bounds[name] != "fixed":
+                    raise ValueError(
+                        f"bounds of {name!r} must be (low, high) or 'fixed', got {bounds[name]!r}"
+                    )
+                continue
+            usual = (1e-3 * value.min(), 1e3 * value.max())
+            if name == NOISE:
+                usual = (min(1e-6 * scale, float(value)), max(10 * scale, float(value)))
+            low, high = _check_bounds(name, bounds.get(name, usual), value)
+            blocks.append(_Block(name, value, low, high, _check_prior(name, priors.get(name))))
+        return cls(kernel, noise, tuple(blocks))
+
+    # theta ------------------------------------------------------------------------------------------
+
+    @property
+    def start(self) -> np.ndarray:
+        """theta at the start."""
+        return np.concatenate([np.log(block.value).ravel() for block in self.blocks] or [np.empty(0)])
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """Shape (parameters, 2): the least and the largest value of each element of theta."""
+        rows = [np.tile(np.log([b.low, b.high]), (b.value.size, 1)) for b in self.blocks]
+        return np.concatenate(rows or [np.empty((0, 2))])
+
+    @property
+    def names(self) -> list[str]:
+        """A name for each element of theta."""
+        found = []
+        for block in self.blocks:
+            each = [f"{block.name}[{i}]" for i in range(block.value.size)]
+            found += each if block.value.ndim else [block.name]
+        return found
+
+    def split(self, theta: Any) -> dict[str, np.ndarray]:
+        """The parts of a vector like theta, by parameter."""
+        theta = np.asarray(theta, dtype=float)
+        if theta.shape != self.start.shape:
+            raise ValueError(f"theta must have shape {self.start.shape}, got {theta.shape}")
+        found, at = {}, 0
+        for block in self.blocks:
+            found[block.name] = theta[at : at + block.value.size].reshape(block.value.shape)
+            at += block.value.size
+        return found
+
+    def at(self, theta: Any) -> tuple[Kernel, float | None]:
+        """The kernel and the noise at theta, as plain numbers."""
+        values = {name: np.exp(part) for name, part in self.split(theta).items()}
+        noise = float(values.pop(NOISE)) if NOISE in values else self.noise
+        plain = {name: float(v) if v.ndim == 0 else v for name, v in values.items()}
+        return self.kernel.with_parameters(plain), noise
+
+    def tensors_at(
+        self, theta: Any, device: torch.device, dtype: torch.dtype
+    ) -> tuple[Kernel, Tensor | None, list[Tensor]]:
+        """The kernel and the noise at theta, and the tensors in them, one for each parameter."""
+        tensors = {
+            name: torch.tensor(np.exp(part), dtype=dtype, device=device).requires_grad_()
+            for name, part in self.split(theta).items()
+        }
+        kernel = self.kernel.with_parameters({k: v for k, v in tensors.items() if k != NOISE})
+        noise = tensors.get(NOISE)
+        if noise is None and self.noise is not None:
+            noise = torch.tensor(self.noise, dtype=dtype, device=device)
+        return kernel.to(device, dtype), noise, list(tensors.values())
+
+    def log_gradient(self, theta: Any, gradient: Sequence[Tensor]) -> np.ndarray:
+        """The gradient with respect to theta, given that with respect to each of the tensors."""
+        flat = [np.atleast_1d(part.detach().double().cpu().numpy()) for part in gradient]
+        return np.exp(np.asarray(theta, dtype=float)) * np.concatenate(flat)
+
+    def log_prior(self, theta: Any) -> tuple[float, np.ndarray]:
+        """The logarithm of the priors' density of theta, up to a constant, and its gradient."""
+        value, parts, gradient = 0.0, self.split(theta), []
+        for block in self.blocks:
+            part = parts[block.name].ravel()
+            if block.prior is None:
+                gradient.append(np.zeros_like(part))
+                continue
+            median, spread = block.prior
+            z = (part - math.log(median)) / spread
+            value -= float(z @ z) / 2
+            gradient.append(-z / spread)
+        return value, np.concatenate(gradient or [np.empty(0)])
+
+
+def _array(value: float | Tensor) -> np.ndarray:
+    return np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value, dtype=float)
+
+
+def _check_bounds(name: str, bounds: Any, value: np.ndarray) -> tuple[float, float]:
+    pair = np.asarray(bounds, dtype=float) if np.ndim(bounds) == 1 else np.empty(0)
+    if pair.shape != (2,) or not 0 < pair[0] < pair[1] < math.inf:
+        raise ValueError(f"bounds of {name!r} must be two positive numbers, low < high, got {bounds!r}")
+    low, high = map(float, pair)
+    if not ((value >= low) & (value <= high)).all():
+        raise ValueError(
+            f"the bounds of {name!r}, {low:g} to {high:g}, exclude its start, "
+            f"{value if value.ndim else float(value):}: move the one or the other"
+        )
+    return low, high
+
+
+def _check_prior(name: str, prior: Any) -> tuple[float, float] | None:
+    if prior is None:
+        return None
+    pair = np.asarray(prior, dtype=float) if np.ndim(prior) == 1 else np.empty(0)
+    if pair.shape != (2,) or not (np.isfinite(pair).all() and (pair > 0).all()):
+        raise ValueError(
+            f"the prior of {name!r} must be (median, spread), the standard deviation of the logarithm, both "
+            f"positive; got {prior!r}"
+        )
+    return float(pair[0]), float(pair[1])
