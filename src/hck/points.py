@@ -87,6 +87,10 @@ class VectorPoints(Points):
         """Row g has the variances of the coordinates of the x[rows[i]] with which[i] = g."""
 
     @abstractmethod
+    def scaled(self, factor: Tensor) -> "VectorPoints":
+        """The same points with each feature multiplied by a number; `factor` has shape (d,)."""
+
+    @abstractmethod
     def numpy(self, rows: Tensor) -> Any:
         """Some of the points as scikit-learn takes them: an array, or a CSR matrix."""
 
@@ -152,6 +156,9 @@ class DensePoints(VectorPoints):
             part = (self.x[rows[i : i + step]] - mean[which[i : i + step]]).square_()
             out.index_add_(0, which[i : i + step], part.mul_(weights[i : i + step, None]))
         return out
+
+    def scaled(self, factor: Tensor) -> "DensePoints":
+        return DensePoints(self.x * factor.to(self.x))
 
     def numpy(self, rows: Tensor) -> np.ndarray:
         return self.x[rows].cpu().numpy()
@@ -220,6 +227,11 @@ class SparsePoints(_BlockwisePoints, VectorPoints):
         pick = (which.cpu().numpy(), rows.cpu().numpy())
         gather = sp.csr_matrix((weights.cpu().numpy(), pick), shape=(groups, len(self)))
         return torch.from_numpy((gather @ x).toarray()).to(self.device, self.dtype)
+
+    def scaled(self, factor: Tensor) -> "SparsePoints":
+        data = self.x.data * factor.cpu().numpy().astype(self.x.dtype)[self.x.indices]
+        x = sp.csr_matrix((data, self.x.indices, self.x.indptr), shape=self.x.shape)
+        return SparsePoints(x, self.dtype, self.device)
 
     def numpy(self, rows: Tensor) -> sp.csr_matrix:
         return self.x[rows.cpu().numpy()]

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hck.kernels import CallableKernel, Gaussian
+from hck.kernels import CallableKernel, Gaussian, Matern
 from hck.partition import KMeans, leaf_size_for, make_tree
 from hck.points import as_points
 
@@ -255,3 +255,24 @@ def test_names():
         make_tree(3, points, KERNEL, 1)
     with pytest.raises(ValueError, match="at least 2"):
         KMeans(n_children=1)
+
+
+@pytest.mark.parametrize("partition", ["random_projection", "pca", "kd", "kmeans"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_distances_are_measured_in_lengthscales(partition, sparse):
+    """A tree for one lengthscale per feature is that of the scaled points, and sends points alike."""
+    scale = torch.tensor([0.1, 1.0, 30.0], dtype=torch.float64)
+    x = torch.rand(500, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    new = torch.rand(50, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    points, scaled = (as_points(sp.csr_matrix(v) if sparse else v) for v in (x, x / scale))
+    trees = [
+        make_tree(partition, each, kernel, 20, generator=torch.Generator().manual_seed(2))
+        for each, kernel in ((points, 2.0 * Matern(scale)), (scaled, Matern(1.0)))
+    ]
+    assert torch.equal(trees[0].order, trees[1].order)
+    assert torch.equal(trees[0].route(points), trees[0].leaf_of_point)
+    routed = [
+        tree.route(as_points(sp.csr_matrix(v) if sparse else v))
+        for tree, v in zip(trees, (new, new / scale), strict=True)
+    ]
+    assert torch.equal(*routed)

@@ -21,6 +21,12 @@ class _Pair(Kernel):
     def takes_objects(self) -> bool:
         return self.left.takes_objects and self.right.takes_objects
 
+    def metric(self) -> Tensor | None:
+        left, right = self.left.metric(), self.right.metric()
+        if left is None or right is None:
+            return left if right is None else right
+        return (left**-2 + right**-2) ** -0.5
+
     def parameters(self) -> dict[str, float | Tensor]:
         sides = (("left", self.left), ("right", self.right))
         return {f"{side}.{name}": value for side, k in sides for name, value in k.parameters().items()}
@@ -95,6 +101,9 @@ class Scaled(Kernel):
         if inner is None or wants_gradient(self.scale):
             return None
         return replace(inner, amplitude=inner.amplitude * self.scale)
+
+    def metric(self) -> Tensor | None:
+        return self.kernel.metric()
 
     def parameters(self) -> dict[str, float | Tensor]:
         return {**self._inside(), "scale": self.scale}

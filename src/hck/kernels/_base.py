@@ -60,6 +60,10 @@ class Kernel(ABC):
         """The same kernel with its parameters on `device`."""
         return self
 
+    def metric(self) -> Tensor | None:
+        """Lengthscales (d,) by which to divide features where distances are measured, if they differ."""
+        return None
+
     def parameters(self) -> dict[str, float | Tensor]:
         """The positive numbers that the kernel is made of, by name; a tensor (d,) for one per feature.
 

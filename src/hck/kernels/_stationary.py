@@ -54,6 +54,10 @@ class Stationary(Kernel):
         """−2 f' for a kernel f(s²) of the squared distance, if that is a kernel that we have."""
         return None
 
+    def metric(self) -> Tensor | None:
+        scale = self.lengthscale
+        return scale.detach() if isinstance(scale, Tensor) and scale.ndim else None
+
     def parameters(self) -> dict[str, Lengthscale]:
         return {"lengthscale": self.lengthscale}
 

@@ -54,6 +54,8 @@ class KMeans(Cutter):
         The most children of a node.
     """
 
+    measures = True
+
     def __init__(self, n_children: int = 4) -> None:
         if n_children < 2:
             raise ValueError(f"n_children must be at least 2, got {n_children}")

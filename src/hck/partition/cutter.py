@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from hck.kernels import Kernel
 from hck.linalg import flat
 from hck.parallel import chunks, for_each, grain
 from hck.partition.tree import Rule, Tree
-from hck.points import Points
+from hck.points import Points, VectorPoints
 
 _SELECTION = 1000  # flops that take as long as selection does for each number
 
@@ -78,7 +78,16 @@ class Frontier:
 
 
 class Cutter(ABC):
-    """Cuts nodes into children, level by level. Has parameters but no state."""
+    """Cuts nodes into children, level by level. Has parameters but no state.
+
+    Attributes
+    ----------
+    measures : bool
+        Whether it measures distances, which are then those of the kernel: where that has a lengthscale for
+        each feature, points are divided by them.
+    """
+
+    measures: ClassVar[bool] = False
 
     @abstractmethod
     def check(self, points: Points) -> None:
@@ -114,14 +123,19 @@ def grow(
     points, take twice the time.
     """
     cutter.check(points)
+    metric, factor = kernel.metric(), None
+    if cutter.measures and metric is not None:
+        assert isinstance(points, VectorPoints)
+        factor = 1 / metric.to(points.device, points.dtype)
+        points = points.scaled(factor)
     if trust or (trust is None and points.device.type == "cuda"):
         state = generator.get_state()
         doubts: list[Tensor] = []
-        tree = _grow(points, kernel, cutter, leaf_size, generator, doubts)
+        tree = _grow(points, kernel, cutter, leaf_size, generator, doubts, factor)
         if not doubts or not torch.stack(doubts).any():
             return tree
         generator.set_state(state)
-    return _grow(points, kernel, cutter, leaf_size, generator, None)
+    return _grow(points, kernel, cutter, leaf_size, generator, None, factor)
 
 
 def _grow(
@@ -131,6 +145,7 @@ def _grow(
     leaf_size: int,
     generator: torch.Generator,
     doubts: list[Tensor] | None,
+    factor: Tensor | None,
 ) -> Tree:
     n, device = len(points), points.device
     order = torch.arange(n, device=device)
@@ -143,7 +158,7 @@ def _grow(
             break
         frontier = Frontier(points, kernel, order, starts[-1][big], sizes[-1][big], generator, doubts)
         child, rule = cutter.cut(frontier)
-        rules.append(rule)
+        rules.append(rule if factor is None else rule.after_scaling(factor))
         begin = frontier.start[:, None] + child.cumsum(1) - child
         real = child > 0
         parents.append((first + big)[:, None].expand_as(child)[real])

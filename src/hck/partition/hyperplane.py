@@ -1,7 +1,7 @@
 """Cuts by hyperplanes, balanced at the median: random projections, principal axes, coordinate axes."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -35,9 +35,14 @@ class HyperplaneRule(Rule):
     def to(self, device: torch.device) -> "HyperplaneRule":
         return HyperplaneRule(self.directions.to(device), self.pick.to(device), self.threshold.to(device))
 
+    def after_scaling(self, factor: Tensor) -> "HyperplaneRule":
+        return replace(self, directions=self.directions * factor.to(self.directions))
+
 
 class HyperplaneCutter(Cutter):
     """Halves each node at the median of its points' projections on a direction."""
+
+    measures = True
 
     def check(self, points: Points) -> None:
         as_vectors(points)

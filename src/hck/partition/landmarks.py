@@ -124,12 +124,15 @@ def _farthest_in_block(points: Points, block: Blocks, count: int, kernel: Kernel
 
 
 def _kmeans(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
-    vectors = as_vectors(points)
+    vectors, metric = as_vectors(points), kernel.metric()
+    scale = None if metric is None else metric.to(points.device, points.dtype)
+    vectors = vectors if scale is None else vectors.scaled(1 / scale)
     sample = _uniform(points, tree, _CANDIDATES * rank, kernel, generator).blocks.index
     seed = generator.initial_seed() % 2**32
-    sets = [
-        kmeans_centres(vectors, row[row >= 0], rank, max_iter=10, seed=seed).cpu().numpy() for row in sample
-    ]
+    sets = []
+    for row in sample:
+        centres = kmeans_centres(vectors, row[row >= 0], rank, max_iter=10, seed=seed)
+        sets.append((centres if scale is None else centres * scale).cpu().numpy())
     return _given(sets, points, tree)
 
 

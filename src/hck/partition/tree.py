@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from hck.blocks import send
-from hck.points import Points, as_points
+from hck.points import Points, VectorPoints, as_points
 
 
 class Rule(ABC):
@@ -25,6 +25,27 @@ class Rule(ABC):
     @abstractmethod
     def to(self, device: torch.device) -> "Rule":
         """The same rule with its arrays on `device`."""
+
+    def after_scaling(self, factor: Tensor) -> "Rule":
+        """The rule for points that are still to be multiplied by `factor`, feature by feature."""
+        return ScaledRule(self, factor)
+
+
+@dataclass(frozen=True)
+class ScaledRule(Rule):
+    """Another rule, applied to points whose features are multiplied by numbers."""
+
+    rule: Rule
+    factor: Tensor  # (d,)
+
+    def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
+        some = points.take(rows)
+        assert isinstance(some, VectorPoints)
+        every = torch.arange(len(rows), device=rows.device)
+        return self.rule.choose(some.scaled(self.factor), every, which)
+
+    def to(self, device: torch.device) -> "ScaledRule":
+        return ScaledRule(self.rule.to(device), self.factor.to(device))
 
 
 def _shape(compute: Callable[["Tree"], Tensor]) -> Any:
