@@ -21,7 +21,8 @@ from hck.hierarchy.sample import sample_prior
 from hck.kernels import Kernel, make_kernel
 from hck.partition import Tree
 from hck.points import Points, VectorPoints
-from hck.selection import Learned, Space, climb, maximise
+from hck.selection import Learned, Space, climb, maximise_in_rounds
+from hck.selection.maximise import Function
 
 
 @describe_parameters
@@ -50,8 +51,9 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         makes of X, as an array of shape (n_samples, n_trends). Its coefficients are estimated by generalised
         least squares, and their uncertainty is part of that of predictions.
     optimizer : {"lbfgs", "stochastic"} or None, default="lbfgs"
-        How to learn: L-BFGS with one tree; Adam with a fresh tree, and fresh points if `learn_size` is less
-        than n, at every step, which does not fit one partition's artefacts; or not at all.
+        How to learn: L-BFGS, with a tree that is made anew a few times, since cuts follow the lengthscales;
+        Adam with a fresh tree, and fresh points if `learn_size` is less than n, at every step, which does not
+        fit one partition's artefacts; or not at all.
     max_iter : int, default=100
         The most iterations of L-BFGS; the number of steps of Adam.
     n_restarts : int, default=0
@@ -250,9 +252,13 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
 
         if self.optimizer == "lbfgs":
             part, seed = draw()
-            blueprint = self._blueprint(space.kernel, part.points, seed)
-            return maximise(
-                lambda theta: value(blueprint, part, theta),
+
+            def with_tree(kernel: Kernel) -> Function:
+                blueprint = self._blueprint(kernel, part.points, seed)
+                return lambda theta: value(blueprint, part, theta)
+
+            return maximise_in_rounds(
+                lambda theta: with_tree(space.at(theta)[0]),
                 start,
                 space.bounds,
                 self.max_iter,

@@ -1,6 +1,6 @@
 """Parameters that choose themselves: their space, and how the best are found in it."""
 
-from hck.selection.maximise import Learned, climb, maximise
+from hck.selection.maximise import Learned, climb, maximise, maximise_in_rounds
 from hck.selection.space import Space
 
-__all__ = ["Learned", "Space", "climb", "maximise"]
+__all__ = ["Learned", "Space", "climb", "maximise", "maximise_in_rounds"]

@@ -9,6 +9,9 @@ from scipy.optimize import minimize
 from hck.errors import NotPositiveDefiniteError
 from hck.progress import Counter
 
+_ROUNDS = 4
+_STILL = 0.05
+
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
@@ -64,6 +67,41 @@ def maximise(
                 best = found
     assert best is not None
     return best
+
+
+def maximise_in_rounds(
+    make: Callable[[np.ndarray], Function],
+    start: np.ndarray,
+    bounds: np.ndarray,
+    max_iter: int = 100,
+    restarts: int = 0,
+    rng: np.random.RandomState | None = None,
+    tolerance: float = 1e-6,
+    verbose: bool = False,
+) -> Learned:
+    """L-BFGS on a function that is itself made for a theta, and made anew where a round has ended.
+
+    The first round tries the restarts. Rounds end after a quarter of `max_iter` iterations, and there are no
+    more when one has moved no parameter by a twentieth, or when `max_iter` iterations are done.
+
+    Parameters
+    ----------
+    make : callable
+        theta ↦ the function to maximise around there.
+    others : as for `maximise`
+    """
+    theta, history, left = start, [], max_iter
+    each = max(1, -(-max_iter // _ROUNDS))
+    while True:
+        found = maximise(
+            make(theta), theta, bounds, min(each, left), restarts, rng, tolerance, verbose
+        )  # fmt: skip
+        history += found.history
+        left -= len(found.history)
+        still = np.abs(found.theta - theta).max() < _STILL
+        theta, restarts = found.theta, 0
+        if still or left <= 0:
+            return Learned(theta, found.value, history, still)
 
 
 def _lbfgs(
