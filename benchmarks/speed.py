@@ -190,7 +190,7 @@ def _float32_on_cadata(device: torch.device) -> Figure:
     # the same jitter, which is part of the kernel: by default float32 has a larger one
     shared = {"lengthscale": 0.5, "alpha": 0.01, "rank": 129, "jitter": 1e-4, "device": device.type}
     double = HCKRegressor(random_state=0, **shared).fit(data.X_train, data.y_train)
-    landmarks = double.extension_.landmarks
+    landmarks = double.forest_.members[0].landmarks
     sets = [landmarks.of_slot(slot).x for slot in range(len(landmarks.blocks))]
     single = HCKRegressor(dtype="float32", partition=double.tree_, landmarks=sets, **shared)
     single.fit(data.X_train, data.y_train)
@@ -224,7 +224,7 @@ class Walk:
     """Algorithm 3 point by point: from the leaf up, at each node what it hears from the siblings below."""
 
     def __init__(self, model: HCKRegressor) -> None:
-        extension = model.extension_
+        extension = model.forest_.members[0]
         self.model, self.tree, self.kernel = model, extension.tree.to("cpu"), extension.kernel
         self.points, self.weights = extension.points.x.cpu(), extension.weights.cpu()
         blocks, places = extension.landmarks.blocks.index.cpu(), extension.landmarks.points.x.cpu()

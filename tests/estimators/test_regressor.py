@@ -43,7 +43,7 @@ def test_prediction_is_ridge_regression_with_the_hierarchical_kernel(data, parti
         "matern32", lengthscale=0.4, alpha=0.05, rank=20, partition=partition, random_state=0
     )
     model.fit(X, y)
-    landmarks = model.extension_.landmarks
+    landmarks = model.forest_.members[0].landmarks
     kernel, points = make_kernel("matern32", 0.4), as_points(X)
     K = dense_matrix(kernel, points, model.tree_, landmarks, 1e-8)
     k = dense_cross(kernel, points, model.tree_, landmarks, 1e-8, as_points(X_new))
@@ -122,7 +122,7 @@ def test_float32_is_close_to_float64(data):
         lengthscale=0.3,
         jitter=1e-4,
         partition=model.tree_,
-        landmarks=[model.extension_.landmarks.of_slot(i).x for i in range(len(model.tree_.inner))],
+        landmarks=[model.forest_.members[0].landmarks.of_slot(i).x for i in range(len(model.tree_.inner))],
         rank=32,
         dtype="float32",
     )
@@ -166,7 +166,7 @@ def test_objects_of_any_kind_and_kernels_of_kernels(kind):
 def test_landmarks_that_are_objects():
     words = ["abc", "bcd", "cde", "def", "efg", "fgh", "ghi", "hij"]
     model = HCKRegressor(shared_members, partition="kernel", leaf_size=2, landmarks=words[:3], random_state=0)
-    assert model.fit(words, np.arange(8.0)).extension_.landmarks.rank == 3
+    assert model.fit(words, np.arange(8.0)).forest_.members[0].landmarks.rank == 3
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "matern12", "matern32"])
@@ -185,14 +185,18 @@ def test_one_outlier_does_not_spoil_float32(kernel):
 def test_large_offsets_of_targets_in_float32(data, offset):
     X, y, _ = data
     model = HCKRegressor(lengthscale=0.3, rank=32, dtype="float32", random_state=0).fit(X, y + offset)
-    assert model.extension_(X).flatten().numpy() == pytest.approx(y - y.mean(), abs=0.5)
+    assert model.forest_(X).flatten().numpy() == pytest.approx(y - y.mean(), abs=0.5)
 
 
 def test_landmarks_of_another_model_are_kept(data):
     X, y, X_new = data
     first = HCKRegressor(lengthscale=0.3, rank=20, random_state=0).fit(X, y)
     again = HCKRegressor(
-        lengthscale=0.3, rank=20, partition=first.tree_, landmarks=first.extension_.landmarks, random_state=1
+        lengthscale=0.3,
+        rank=20,
+        partition=first.tree_,
+        landmarks=first.forest_.members[0].landmarks,
+        random_state=1,
     )
     np.testing.assert_array_equal(again.fit(X, y).predict(X_new), first.predict(X_new))
 

@@ -1,7 +1,8 @@
 """What all estimators share: parameters, validation, the way to a blueprint."""
 
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -11,11 +12,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from hck.hierarchy import Blueprint, Extension
+from hck.hierarchy import Blueprint
 from hck.kernels import Kernel, make_kernel
+from hck.memory import resolve_budget
 from hck.objects import looks_like_objects
-from hck.partition import Cutter, Landmarks, Tree
-from hck.points import ObjectPoints, Points, as_points
+from hck.parallel import at_a_time, parallel_map
+from hck.partition import Cutter, Landmarks, Tree, leaf_size_for
+from hck.points import Points, as_points
+
+Result = TypeVar("Result")
 
 _ACCEPTED = [np.float64, np.float32]  # other numbers become the first
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
@@ -26,7 +31,9 @@ _KERNEL = """kernel : str, Kernel or callable, default="gaussian"
     ``"matern32"``, ``"matern52"``), an object of `hck.kernels`, or a function k(A, B) that returns the
     matrix of kernel values between two sets of points."""
 
-_SETTINGS = """rank : int, default=128
+_SETTINGS = """n_trees : int, default=1
+    How many trees, with partitions and landmarks of their own, to average.
+rank : int, default=128
     r, the number of landmarks of a node. Accuracy and cost (time r², memory r) grow with it.
 leaf_size : int or None, default=None
     n₀, the largest number of points in a leaf, where the kernel is exact. None: between r and 2r.
@@ -49,10 +56,8 @@ random_state : int, RandomState instance or None, default=None
 verbose : int, default=0
     Whether to show progress."""
 
-_ATTRIBUTES = """tree_ : Tree
-    The partition of the training points.
-extension_ : hck.hierarchy.Extension
-    The trained functions, less the intercept; callable on new points.
+_ATTRIBUTES = """trees_ : list of Tree
+    The partitions of the training points.
 n_features_in_ : int
     Number of features seen during fit.
 feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -70,6 +75,7 @@ class HCKEstimator(BaseEstimator):
     """An estimator with a hierarchically compositional kernel."""
 
     kernel: Any
+    n_trees: int
     rank: int
     leaf_size: int | None
     partition: Any
@@ -80,11 +86,12 @@ class HCKEstimator(BaseEstimator):
     memory_budget: Any
     random_state: Any
     verbose: int
-    extension_: Extension
+    trees_: list[Tree]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, Kernel, callable],
         "lengthscale": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "n_trees": [Interval(Integral, 1, None, closed="left")],
         "rank": [Interval(Integral, 1, None, closed="left")],
         "leaf_size": [Interval(Integral, 1, None, closed="left"), None],
         "partition": [str, Cutter, Tree],
@@ -108,7 +115,8 @@ class HCKEstimator(BaseEstimator):
         """Check X and y; X stays a tensor if it is one, and objects stay objects."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        if not (isinstance(X, Tensor) or self._takes_objects(X)):
+        self._objects = self._takes_objects(X)
+        if not (isinstance(X, Tensor) or self._objects):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_ACCEPTED, **check_y)
             return X, y
         if isinstance(X, Tensor):
@@ -124,8 +132,8 @@ class HCKEstimator(BaseEstimator):
         return X, y
 
     def _validate_new(self, X: Any) -> Any:
-        check_is_fitted(self, "extension_")
-        if isinstance(self.extension_.points, ObjectPoints):
+        check_is_fitted(self, "trees_")
+        if self._objects:
             looks_like_objects(X)  # or an error
             return X
         if isinstance(X, Tensor):
@@ -145,6 +153,12 @@ class HCKEstimator(BaseEstimator):
         elif not self._takes_objects(X):
             X = check_array(X, accept_sparse="csr", dtype=_ACCEPTED)
         return X
+
+    @property
+    def tree_(self) -> Tree:
+        """The first of `trees_`."""
+        check_is_fitted(self, "trees_")
+        return self.trees_[0]
 
     def _takes_objects(self, X: Any) -> bool:
         """Whether the points are no vectors: the kernel is a function, and X a sequence of other things."""
@@ -175,7 +189,26 @@ class HCKEstimator(BaseEstimator):
         device = self._resolve_device(X)
         return as_points(X, _DTYPES[self.dtype], device, objects=self._takes_objects(X))
 
-    def _blueprint(self, kernel: Kernel, points: Points, seed: int, verbose: bool = False) -> Blueprint:
+    def _for_each_tree(
+        self, work: Callable[[Blueprint], Result], kernel: Kernel, points: Points, seeds: list[int]
+    ) -> list[Result]:
+        """Do some work for each tree: one after another, or side by side where cores and memory allow."""
+        device, budget, many = points.device, resolve_budget(self.memory_budget, points.device), len(seeds)
+        together = min(many, at_a_time(device))
+        leaf = leaf_size_for(len(points), self.rank) if self.leaf_size is None else self.leaf_size
+        needed = 2 * points.dtype.itemsize * len(points) * (leaf + 2 * self.rank)
+        if together == 1 or together * needed > budget:
+            verbose = bool(self.verbose)
+            return [work(self._blueprint(kernel, points, seed, budget, verbose)) for seed in seeds]
+
+        def one(seed: int) -> Result:
+            return work(self._blueprint(kernel, points, seed, budget // together))
+
+        return list(parallel_map(one, seeds, device, "Trees", bool(self.verbose)))
+
+    def _blueprint(
+        self, kernel: Kernel, points: Points, seed: int, budget: Any = None, verbose: bool = False
+    ) -> Blueprint:
         """Partition the points and choose landmarks, as the parameters say."""
         return Blueprint.of(
             kernel.to(points.device, points.dtype),
@@ -185,7 +218,7 @@ class HCKEstimator(BaseEstimator):
             partition=self.partition,
             landmarks=self.landmarks,
             jitter=self.jitter,
-            memory_budget=self.memory_budget,
+            memory_budget=self.memory_budget if budget is None else budget,
             generator=torch.Generator(points.device).manual_seed(seed),
             verbose=verbose,
         )

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
 from hck.estimators._base import HCKEstimator, describe_parameters
-from hck.hierarchy import ridge
+from hck.hierarchy import Blueprint, Extension, Forest, ridge, share_points
 from hck.kernels import make_kernel
 from hck.partition import Tree
 
@@ -43,6 +43,7 @@ class RidgeEstimator(HCKEstimator):
         *,
         lengthscale: Any = None,
         alpha: float = 0.01,
+        n_trees: int = 1,
         rank: int = 128,
         leaf_size: int | None = None,
         partition: Any = "random_projection",
@@ -57,6 +58,7 @@ class RidgeEstimator(HCKEstimator):
         self.kernel = kernel
         self.lengthscale = lengthscale
         self.alpha = alpha
+        self.n_trees = n_trees
         self.rank = rank
         self.leaf_size = leaf_size
         self.partition = partition
@@ -84,7 +86,7 @@ class RidgeEstimator(HCKEstimator):
             The fitted attributes, to be set once nothing can fail any more.
         """
         points, kernel = self._points(X), make_kernel(self.kernel, self.lengthscale)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_trees)
         y = torch.tensor(targets, dtype=torch.float64)
         weight = None if sample_weight is None else _check_weights(sample_weight, len(points))
         if weight is not None and (weight == 0).any():  # a point that counts for nothing is not there
@@ -93,15 +95,22 @@ class RidgeEstimator(HCKEstimator):
             used = weight.nonzero().squeeze(1)
             points, y, weight = points.take(used.to(points.device)), y[used], weight[used]
         intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
-        blueprint = self._blueprint(kernel, points, seed, bool(self.verbose))
         noise = self.alpha if weight is None else self.alpha / weight
-        extension = ridge(blueprint, noise, y - intercept)
-        return {"tree_": extension.tree, "extension_": extension, "intercept_": intercept.numpy()}
+
+        def train(blueprint: Blueprint) -> Extension:
+            return share_points(ridge(blueprint, noise, y - intercept), points)
+
+        members = self._for_each_tree(train, kernel, points, seeds.tolist())
+        return {
+            "trees_": [member.tree for member in members],
+            "forest_": Forest(members),
+            "intercept_": intercept.numpy(),
+        }
 
     def _evaluate(self, X: Any) -> Any:
         """The trained functions at new points: shape (points, columns); a tensor if X is one."""
         X = self._validate_new(X)
-        values = self.extension_(X, verbose=bool(self.verbose))
+        values = self.forest_(X, verbose=bool(self.verbose))
         intercept = torch.as_tensor(self.intercept_, device=values.device)
         values = (values + intercept).to(values.dtype)
         return values.to(X.device) if isinstance(X, Tensor) else values.detach().cpu().numpy()

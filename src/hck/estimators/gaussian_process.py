@@ -16,10 +16,11 @@ from hck.estimators._base import HCKEstimator, describe_parameters
 from hck.estimators._trend import Trend
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.likelihood import log_likelihood
+from hck.hierarchy.mixture import Mixture
 from hck.hierarchy.posterior import Posterior
 from hck.hierarchy.sample import sample_prior
 from hck.kernels import Kernel, make_kernel
-from hck.partition import Tree
+from hck.partition import Tree, leaf_size_for
 from hck.points import Points, VectorPoints
 from hck.selection import Learned, Space, climb, maximise_in_rounds
 from hck.selection.maximise import Function
@@ -50,10 +51,11 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         The mean function: none, a constant, linear in the features, or linear in those that a function
         makes of X, as an array of shape (n_samples, n_trends). Its coefficients are estimated by generalised
         least squares, and their uncertainty is part of that of predictions.
-    optimizer : {"lbfgs", "stochastic"} or None, default="lbfgs"
-        How to learn: L-BFGS, with a tree that is made anew a few times, since cuts follow the lengthscales;
-        Adam with a fresh tree, and fresh points if `learn_size` is less than n, at every step, which does not
-        fit one partition's artefacts; or not at all.
+    optimizer : {"auto", "lbfgs", "stochastic"} or None, default="auto"
+        How to learn. ``"lbfgs"``: L-BFGS, with a tree that is made anew a few times, since cuts follow the
+        lengthscales. ``"stochastic"``: Adam with a fresh tree, and fresh points if `learn_size` is less than
+        n, at every step, which does not fit one partition's artefacts. ``"auto"``: L-BFGS if the points to
+        learn on fit into one leaf, else stochastic. None: do not learn.
     max_iter : int, default=100
         The most iterations of L-BFGS; the number of steps of Adam.
     n_restarts : int, default=0
@@ -82,7 +84,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         Of the trend: the intercept, and then the slopes.
     log_marginal_likelihood_value_ : float
         Of all training data.
-    posterior_ : hck.hierarchy.posterior.Posterior
+    posterior_ : hck.hierarchy.mixture.Mixture
         What predictions are made of.
     {attributes}
 
@@ -113,7 +115,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         "ard": ["boolean"],
         "noise": [Interval(Real, 0, None, closed="neither"), None],
         "trend": [StrOptions({"zero", "constant", "linear"}), callable],
-        "optimizer": [StrOptions({"lbfgs", "stochastic"}), None],
+        "optimizer": [StrOptions({"auto", "lbfgs", "stochastic"}), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
         "bounds": [dict, None],
@@ -129,12 +131,13 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         ard: bool = True,
         noise: float | None = None,
         trend: Any = "constant",
-        optimizer: str | None = "lbfgs",
+        optimizer: str | None = "auto",
         max_iter: int = 100,
         n_restarts: int = 0,
         bounds: dict[str, Any] | None = None,
         priors: dict[str, Any] | None = None,
         learn_size: int | None = 20_000,
+        n_trees: int = 1,
         rank: int = 128,
         leaf_size: int | None = None,
         partition: Any = "random_projection",
@@ -157,6 +160,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         self.bounds = bounds
         self.priors = priors
         self.learn_size = learn_size
+        self.n_trees = n_trees
         self.rank = rank
         self.leaf_size = leaf_size
         self.partition = partition
@@ -197,9 +201,14 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         space = Space.of(self._start_kernel(points, spread), noise, self.bounds, self.priors, spread)
         learned = self._learn(space, data, rng)
         kernel, noise = space.at(learned.theta)
-        blueprint = self._blueprint(kernel, points, rng.randint(2**31 - 1), bool(self.verbose))
         variance: float | Tensor = known if known is not None else float(noise or 0.0)
-        posterior = Posterior.of(blueprint, variance, data.y, data.trend, bool(self.verbose))
+        seeds = rng.randint(2**31 - 1, size=self.n_trees).tolist()
+
+        def condition(blueprint: Blueprint) -> Posterior:
+            return Posterior.of(blueprint, variance, data.y, data.trend, blueprint.verbose)
+
+        members = self._for_each_tree(condition, kernel, points, seeds)
+        posterior = Mixture(members)
         self._set_fitted(
             kernel_=kernel,
             noise_=variance if known is None else known.numpy(),
@@ -209,8 +218,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             coefficients_=trend.raw(posterior.coefficients[:, 0].cpu().numpy()),
             log_marginal_likelihood_value_=posterior.log_likelihood,
             posterior_=posterior,
-            tree_=blueprint.layout.tree,
-            extension_=posterior.mean,
+            trees_=[member.blueprint.layout.tree for member in members],
             _space=space,
             _trend=trend,
         )
@@ -250,7 +258,8 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             prior, slope = space.log_prior(theta)
             return (found + prior) / size, (gradient + slope) / size
 
-        if self.optimizer == "lbfgs":
+        alone = size <= (leaf_size_for(size, self.rank) if self.leaf_size is None else self.leaf_size)
+        if self.optimizer == "lbfgs" or (self.optimizer == "auto" and alone):
             part, seed = draw()
 
             def with_tree(kernel: Kernel) -> Function:
@@ -294,10 +303,13 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
         theta = self.theta_ if theta is None else np.asarray(theta, dtype=float)
-        found, gradient = _evaluate(
-            self._space, self.posterior_.blueprint, self._training_data(), theta, self.jitter, eval_gradient
-        )
-        return (found, gradient) if eval_gradient else found
+        data, found = self._training_data(), []
+        for member in self.posterior_.members:
+            found.append(
+                _evaluate(self._space, member.blueprint, data, theta, self.jitter, eval_gradient)
+            )  # fmt: skip
+        value = float(np.mean([one for one, _ in found]))
+        return (value, np.mean([slope for _, slope in found], 0)) if eval_gradient else value
 
     def standard_errors(self, step: float = 1e-3) -> dict[str, np.ndarray]:
         """Standard errors of the logarithms of the parameters: relative errors of the parameters, if small.
@@ -367,14 +379,14 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         X = self._validate_new(X)
         posterior, features, verbose = self.posterior_, self._trend(X), bool(self.verbose)
         noise = self._noise_of_new() if observed else 0.0
-        mean = posterior.predict(X, features, verbose)
         if return_std:
-            return self._out(X, mean), self._out(X, (posterior.variance(X, features, verbose) + noise).sqrt())
+            mean, variance = posterior.variance(X, features, verbose)
+            return self._out(X, mean), self._out(X, (variance + noise).sqrt())
         if return_cov:
-            cov = posterior.covariance(X, features)
+            mean, cov = posterior.covariance(X, features)
             cov.diagonal().add_(noise)
             return self._out(X, mean), self._out(X, cov)
-        return self._out(X, mean)
+        return self._out(X, posterior.predict(X, features, verbose))
 
     def _noise_of_new(self) -> float:
         if np.ndim(self.noise_):
@@ -465,7 +477,9 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         ndarray of shape (len(X), n_samples); a tensor on X's device if X is a tensor
         """
         X, rng = self._validate_new(X), check_random_state(random_state)
-        generator = torch.Generator(self.posterior_.y.device).manual_seed(int(rng.randint(2**31 - 1)))
+        generator = torch.Generator(self.posterior_.members[0].y.device).manual_seed(
+            int(rng.randint(2**31 - 1))
+        )
         drawn = self.posterior_.sample(X, self._trend(X), n_samples, generator, bool(self.verbose))
         if observed:
             error = torch.randn(drawn.shape, generator=generator, dtype=drawn.dtype, device=drawn.device)
@@ -474,10 +488,11 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
 
     def _training_data(self) -> "_Data":
         """The observations in their original order; the points stay in the blueprint."""
-        layout = self.posterior_.blueprint.layout
-        both = layout.unpad(self.posterior_.y)
-        noise = layout.unpad(self.posterior_.noise[:, None])[:, 0] if np.ndim(self.noise_) else None
-        return _Data(self.posterior_.blueprint.points, both[:, 0], both[:, 1:], noise)
+        first = self.posterior_.members[0]
+        layout = first.blueprint.layout
+        both = layout.unpad(first.y)
+        noise = layout.unpad(first.noise[:, None])[:, 0] if np.ndim(self.noise_) else None
+        return _Data(first.blueprint.points, both[:, 0], both[:, 1:], noise)
 
 
 class _Data:

@@ -8,8 +8,18 @@ definition, for tests.
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.extend import Extension
 from hck.hierarchy.factor import Factor
+from hck.hierarchy.forest import Forest, share_points
 from hck.hierarchy.kernel import HierarchicalKernel
 from hck.hierarchy.matrix import HierarchicalMatrix
 from hck.hierarchy.ridge import ridge
 
-__all__ = ["Blueprint", "Extension", "Factor", "HierarchicalKernel", "HierarchicalMatrix", "ridge"]
+__all__ = [
+    "Blueprint",
+    "Extension",
+    "Factor",
+    "Forest",
+    "HierarchicalKernel",
+    "HierarchicalMatrix",
+    "ridge",
+    "share_points",
+]

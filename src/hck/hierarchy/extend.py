@@ -87,13 +87,15 @@ class Extension:
     ----------
     kernel, tree, landmarks : as in `HierarchicalKernel`
     points : Points
-        The training points in the tree's order.
+        The training points in the tree's order, or, with `order`, as they came.
     weights : Tensor of shape (n, columns)
         w, in the tree's order.
     landmark_weights : Tensor of shape (leaves, r, columns)
         g for each leaf.
     budget : int
         Bytes that temporaries should stay within.
+    order : Tensor of shape (n,), optional
+        Where each point in the tree's order is among `points`, so that trees can share them.
     """
 
     kernel: Kernel
@@ -103,6 +105,7 @@ class Extension:
     weights: Tensor
     landmark_weights: Tensor
     budget: int
+    order: Tensor | None = None
 
     def __call__(self, x: Any, verbose: bool = False) -> Tensor:
         """f at each point of `x`: shape (points, columns)."""
@@ -110,7 +113,10 @@ class Extension:
         out = self.weights.new_empty(len(x) + 1, self.weights.shape[1])
 
         def evaluate(visit: Visit) -> None:
-            near = cross(self.kernel, x, visit.new, self.points, visit.own)
+            own = visit.own
+            if self.order is not None:
+                own = Blocks(self.order[own.safe].where(own.mask, -1), own.full)
+            near = cross(self.kernel, x, visit.new, self.points, own)
             value = near @ self.weights[visit.own.safe]  # near is 0 where a leaf is padded
             if self.tree.depth:
                 blocks = self.landmarks.blocks[visit.parent]

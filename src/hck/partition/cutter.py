@@ -12,6 +12,7 @@ from torch import Tensor
 
 from hck.blocks import consecutive, owners, ranges, send
 from hck.kernels import Kernel
+from hck.kernels._fused import check_lengthscales
 from hck.linalg import flat
 from hck.parallel import chunks, for_each, grain
 from hck.partition.tree import Rule, Tree
@@ -126,6 +127,7 @@ def grow(
     metric, factor = kernel.metric(), None
     if cutter.measures and metric is not None:
         assert isinstance(points, VectorPoints)
+        check_lengthscales(metric, points.n_features)
         factor = 1 / metric.to(points.device, points.dtype)
         points = points.scaled(factor)
     if trust or (trust is None and points.device.type == "cuda"):

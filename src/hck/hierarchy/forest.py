@@ -1,0 +1,50 @@
+"""Several trees over the same points, whose functions are averaged."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+from hck.blocks import Blocks
+from hck.hierarchy.extend import Extension
+from hck.partition import Landmarks
+from hck.points import Points
+
+
+@dataclass
+class Forest:
+    """x ↦ the mean of functions that were trained with different trees.
+
+    Attributes
+    ----------
+    members : list of Extension
+    """
+
+    members: list[Extension]
+
+    def __call__(self, x: Any, verbose: bool = False) -> Tensor:
+        """The mean at each point of `x`: shape (points, columns)."""
+        total = self.members[0](x, verbose)
+        for member in self.members[1:]:
+            total += member(x, verbose)
+        return total.div_(len(self.members))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by the weights, in bytes."""
+        return sum(member.nbytes for member in self.members)
+
+
+def share_points(extension: Extension, points: Points) -> Extension:
+    """The same function, which refers to points in their original order instead of to a copy of its own.
+
+    Parameters
+    ----------
+    points : Points
+        The training points, in the order in which they came.
+    """
+    order, landmarks = extension.tree.order, extension.landmarks
+    if landmarks.points is extension.points:
+        blocks = landmarks.blocks
+        landmarks = Landmarks(points, Blocks(order[blocks.safe].where(blocks.mask, -1), blocks.full))
+    return replace(extension, points=points, landmarks=landmarks, order=order)

@@ -1,0 +1,82 @@
+"""Several trees over the same observations, taken together."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hck.hierarchy.leave_one_out import LeftOut
+from hck.hierarchy.posterior import Posterior
+
+
+@dataclass
+class Mixture:
+    """Gaussian processes with the same kernel on different trees, each as likely as the others.
+
+    Which tree is right is not known, so that a prediction is a mixture: its mean is the mean of the trees'
+    means, and its variance the mean of their variances plus the variance of their means. The second part is
+    what the partition itself contributes to the uncertainty; it is large next to cuts.
+
+    Attributes
+    ----------
+    members : list of Posterior
+    """
+
+    members: list[Posterior]
+
+    @property
+    def log_likelihood(self) -> float:
+        """The mean of the trees' log-likelihoods."""
+        return sum(member.log_likelihood for member in self.members) / len(self.members)
+
+    @property
+    def coefficients(self) -> Tensor:
+        """Of the trend: the mean over trees, (trends, 1)."""
+        return _mean([member.coefficients for member in self.members])
+
+    def predict(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The mean at new points; see `Posterior.predict`."""
+        return _mean([member.predict(x, trend, verbose) for member in self.members])
+
+    def variance(self, x: Any, trend: Tensor, verbose: bool = False) -> tuple[Tensor, Tensor]:
+        """The mean and the variance at new points; see `Posterior.variance`."""
+        means = torch.stack([member.predict(x, trend, verbose) for member in self.members])
+        within = _mean([member.variance(x, trend, verbose) for member in self.members])
+        return means.mean(0), within + means.var(0, correction=0)
+
+    def covariance(self, x: Any, trend: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean and the covariances at new points; see `Posterior.covariance`."""
+        means = torch.stack([member.predict(x, trend) for member in self.members])
+        within = _mean([member.covariance(x, trend) for member in self.members])
+        apart = means - means.mean(0)
+        return means.mean(0), within + apart.mT @ apart / len(means)
+
+    def leave_one_out(self) -> LeftOut:
+        """Every observation predicted from all others."""
+        left_out = [member.leave_one_out() for member in self.members]
+        means = torch.stack([one.mean for one in left_out])
+        within = _mean([one.variance for one in left_out])
+        return LeftOut(means.mean(0), within + means.var(0, correction=0))
+
+    def sample(
+        self, x: Any, trend: Tensor, count: int, generator: torch.Generator, verbose: bool = False
+    ) -> Tensor:
+        """Draws at new points, each from a tree drawn at random; see `Posterior.sample`."""
+        which = torch.randint(len(self.members), (count,), generator=generator, device=generator.device)
+        out = None
+        for k, member in enumerate(self.members):
+            mine = (which == k).nonzero().squeeze(1)
+            if len(mine):
+                drawn = member.sample(x, trend, len(mine), generator, verbose)
+                out = drawn.new_empty(len(drawn), count) if out is None else out
+                out[:, mine] = drawn
+        assert out is not None
+        return out
+
+
+def _mean(parts: list[Tensor]) -> Tensor:
+    total = parts[0].clone()
+    for part in parts[1:]:
+        total += part
+    return total / len(parts)
