@@ -15,15 +15,13 @@ from hck import metrics
 from hck.estimators._base import HCKEstimator, describe_parameters
 from hck.estimators._trend import Trend
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.likelihood import log_likelihood
 from hck.hierarchy.mixture import Mixture
 from hck.hierarchy.posterior import Posterior
 from hck.hierarchy.sample import sample_prior
 from hck.kernels import Kernel, make_kernel
 from hck.partition import Tree, leaf_size_for
 from hck.points import Points, VectorPoints
-from hck.selection import Learned, Space, climb, maximise_in_rounds
-from hck.selection.maximise import Function
+from hck.selection import Learned, Observations, Space, evaluate, learn
 
 
 @describe_parameters
@@ -194,8 +192,9 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         points, rng = self._points(X), check_random_state(self.random_state)
         known = _check_variances(noise_variance, len(y))
         trend = Trend.of(self.trend, X)
-        data = _Data(points, torch.as_tensor(y, dtype=torch.float64), trend(X), known)
-        rest = y - trend.ordinary(trend(X), y)
+        features = trend(X)
+        data = Observations(points, torch.as_tensor(y, dtype=torch.float64), features, known)
+        rest = y - trend.ordinary(features, y)
         spread = float(np.var(rest)) or 1.0
         noise = None if known is not None else 0.1 * spread if self.noise is None else float(self.noise)
         space = Space.of(self._start_kernel(points, spread), noise, self.bounds, self.priors, spread)
@@ -205,7 +204,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         seeds = rng.randint(2**31 - 1, size=self.n_trees).tolist()
 
         def condition(blueprint: Blueprint) -> Posterior:
-            return Posterior.of(blueprint, variance, data.y, data.trend, blueprint.verbose)
+            return Posterior.of(blueprint, variance, data.y, features, blueprint.verbose)
 
         members = self._for_each_tree(condition, kernel, points, seeds)
         posterior = Mixture(members)
@@ -239,7 +238,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             scale = np.full(d, float(scale))
         return spread * make_kernel(self.kernel, scale)
 
-    def _learn(self, space: Space, data: "_Data", rng: np.random.RandomState) -> Learned:
+    def _learn(self, space: Space, data: Observations, rng: np.random.RandomState) -> Learned:
         start = space.start
         if self.optimizer is None or not len(start):
             return Learned(start, np.nan, [], True)
@@ -249,38 +248,20 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
                 f"a tree given as partition needs learn_size=None: it does not fit {size} of the points"
             )
 
-        def draw() -> tuple[_Data, int]:
-            part = data if size == len(data.y) else data.take(np.sort(rng.permutation(len(data.y))[:size]))
-            return part, rng.randint(2**31 - 1)
-
-        def value(blueprint: Blueprint, part: _Data, theta: np.ndarray) -> tuple[float, np.ndarray]:
-            found, gradient = _evaluate(space, blueprint, part, theta, self.jitter)
-            prior, slope = space.log_prior(theta)
-            return (found + prior) / size, (gradient + slope) / size
-
         alone = size <= (leaf_size_for(size, self.rank) if self.leaf_size is None else self.leaf_size)
-        if self.optimizer == "lbfgs" or (self.optimizer == "auto" and alone):
-            part, seed = draw()
-
-            def with_tree(kernel: Kernel) -> Function:
-                blueprint = self._blueprint(kernel, part.points, seed)
-                return lambda theta: value(blueprint, part, theta)
-
-            return maximise_in_rounds(
-                lambda theta: with_tree(space.at(theta)[0]),
-                start,
-                space.bounds,
-                self.max_iter,
-                self.n_restarts,
-                rng,
-                verbose=bool(self.verbose),
-            )
-
-        def fresh(theta: np.ndarray, _: int) -> tuple[float, np.ndarray]:
-            part, seed = draw()
-            return value(self._blueprint(space.at(theta)[0], part.points, seed), part, theta)
-
-        return climb(fresh, start, space.bounds, self.max_iter, verbose=bool(self.verbose))
+        how = ("lbfgs" if alone else "stochastic") if self.optimizer == "auto" else self.optimizer
+        return learn(
+            space,
+            data,
+            self._blueprint,
+            rng,
+            how,
+            self.max_iter,
+            self.n_restarts,
+            size,
+            self.jitter,
+            verbose=bool(self.verbose),
+        )
 
     # Likelihood -------------------------------------------------------------------------------------
 
@@ -306,7 +287,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         data, found = self._training_data(), []
         for member in self.posterior_.members:
             found.append(
-                _evaluate(self._space, member.blueprint, data, theta, self.jitter, eval_gradient)
+                evaluate(self._space, member.blueprint, data, theta, self.jitter, eval_gradient)
             )  # fmt: skip
         value = float(np.mean([one for one, _ in found]))
         return (value, np.mean([slope for _, slope in found], 0)) if eval_gradient else value
@@ -486,26 +467,13 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             drawn = drawn + self._noise_of_new() ** 0.5 * error
         return self._out(X, drawn)
 
-    def _training_data(self) -> "_Data":
+    def _training_data(self) -> Observations:
         """The observations in their original order; the points stay in the blueprint."""
         first = self.posterior_.members[0]
         layout = first.blueprint.layout
         both = layout.unpad(first.y)
         noise = layout.unpad(first.noise[:, None])[:, 0] if np.ndim(self.noise_) else None
-        return _Data(first.blueprint.points, both[:, 0], both[:, 1:], noise)
-
-
-class _Data:
-    """Observations: points, y, features of the trend, and perhaps known variances of the noise."""
-
-    def __init__(self, points: Points, y: Tensor, trend: Tensor, noise: Tensor | None) -> None:
-        self.points, self.y, self.trend, self.noise = points, y, trend, noise
-
-    def take(self, rows: np.ndarray) -> "_Data":
-        """Some of them."""
-        index = torch.from_numpy(rows)
-        noise = None if self.noise is None else self.noise[index]
-        return _Data(self.points.take(index.to(self.points.device)), self.y[index], self.trend[index], noise)
+        return Observations(first.blueprint.points, both[:, 0], both[:, 1:], noise)
 
 
 def _check_variances(variance: Any, n: int) -> Tensor | None:
@@ -517,19 +485,3 @@ def _check_variances(variance: Any, n: int) -> Tensor | None:
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise ValueError("noise_variance must be positive and finite")
     return torch.from_numpy(array)
-
-
-@torch.no_grad()
-def _evaluate(
-    space: Space, blueprint: Blueprint, data: _Data, theta: Any, jitter: float | None, gradient: bool = True
-) -> tuple[float, np.ndarray]:
-    """The log-likelihood at theta and its gradient, with the tree and the landmarks of a blueprint."""
-    points = blueprint.points
-    kernel, noise, tensors = space.tensors_at(theta, points.device, points.dtype)
-    variance = noise if data.noise is None else data.noise.to(points.device, points.dtype)
-    assert variance is not None
-    found = log_likelihood(
-        blueprint.with_kernel(kernel, jitter), variance, data.y, tensors if gradient else (), data.trend
-    )
-    slope = space.log_gradient(theta, found.gradient) if gradient else np.empty(0)
-    return float(found.value), slope
