@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +21,12 @@ def real_data():
             return dict(arrays)
 
     return load
+
+
+@pytest.fixture
+def one_thread():
+    """On problems this small, threads only wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

@@ -325,8 +325,10 @@ class Values:
         return cross(kernel, self.left, self.rows, self.right, self.columns)
 
     def weighted_squares(self, weight: Tensor) -> Tensor | None:
-        """Σ weight · (x − x')² for each feature, (d,); None if the points are no dense vectors."""
-        if not (isinstance(self.left, DensePoints) and isinstance(self.right, DensePoints)):
+        """Σ weight · (x − x')² for each feature, (d,); None if the points are no vectors."""
+        if isinstance(self.left, SparsePoints):
+            return self._weighted_squares_sparse(weight)
+        if not isinstance(self.left, DensePoints):
             return None
         x, z = self.left.x[self.rows.safe], self.right.x[self.columns.safe]
         centre = z.mean(-2, keepdim=True)  # distances do not depend on the origin, but their rounding does
@@ -334,6 +336,27 @@ class Values:
         sums = weight @ torch.cat([z, z.square(), z.new_ones(*z.shape[:-1], 1)], -1)
         squares = x.square() * sums[..., 2 * d :] + sums[..., d : 2 * d] - 2 * x * sums[..., :d]
         return squares.sum((0, 1))
+
+    def _weighted_squares_sparse(self, weight: Tensor) -> Tensor:
+        left, right, total = self.left.x, self.right.x, np.zeros(self.left.x.shape[1])
+        blocks = zip(self.rows.index.cpu().numpy(), self.columns.index.cpu().numpy(), weight, strict=True)
+        for i, j, block in blocks:
+            w = block.cpu().numpy()[i >= 0][:, j >= 0]
+            x, z = left[i[i >= 0]], right[j[j >= 0]]
+            total += w.sum(1) @ x.multiply(x) + w.sum(0) @ z.multiply(z)
+            total -= 2 * np.asarray(x.multiply(w @ z).sum(0)).ravel()
+        return torch.from_numpy(total).to(weight)
+
+    def recorded(self, kernel: "Kernel") -> Tensor:
+        """The values of a kernel, so that they can be differentiated by its parameters."""
+        if not isinstance(self.left, SparsePoints):
+            return self.of(kernel)
+        left, right, device = self.left.x, self.right.x, self.left.device
+        values = []
+        for i, j in zip(self.rows.safe.cpu().numpy(), self.columns.safe.cpu().numpy(), strict=True):
+            x, z = (torch.from_numpy(part.toarray()).to(device) for part in (left[i], right[j]))
+            values.append(kernel.evaluate(x, z))
+        return _mask(torch.stack(values), self.rows, self.columns)
 
     def profile(self) -> "Profile | None":
         """The kernel's profile, if compiled code can evaluate it on these points."""

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hck import HCKClassifier, HCKRegressor
+from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
 from hck.kernels import Gaussian, Matern
 
 # With more points than a leaf holds, repeated points make another tree than weights do.
@@ -28,6 +28,7 @@ OTHER_TREE = {
         HCKClassifier(),
         HCKRegressor(rank=4, kernel="laplace"),
         HCKClassifier(rank=4, partition="kd"),
+        HCKGaussianProcessRegressor(max_iter=5, rank=8),
     ],
     expected_failed_checks=lambda estimator: OTHER_TREE if estimator.rank == 4 else {},
 )

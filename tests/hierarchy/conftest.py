@@ -4,7 +4,6 @@ A problem is a base kernel, points, a partition and landmarks, in one dtype. Its
 recursive definition (`hck.hierarchy.dense`), evaluated in float64 on the very same numbers.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
@@ -251,15 +250,6 @@ def make() -> type[Problem]:
 def zoo() -> dict[str, Problem]:
     """All problems in float64, by name."""
     return {name: make_problem(name, torch.float64) for name in NAMES}
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """On problems this small, threads only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

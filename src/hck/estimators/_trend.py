@@ -1,6 +1,6 @@
 """Mean functions that are linear in some features."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,15 @@ class Trend:
     kind : "zero", "constant", "linear" or callable
     centre, width : ndarray of shape (features,)
         Without the constant.
+    rough : ndarray of shape (trends,)
+        Coefficients by ordinary least squares. What they explain is taken away before anything else is
+        computed, since a large mean costs digits.
     """
 
     kind: Any
     centre: np.ndarray
     width: np.ndarray
+    rough: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def of(cls, kind: Any, X: Any) -> "Trend":
@@ -46,13 +50,18 @@ class Trend:
         features = (self._features(X) - self.centre) / self.width
         return torch.from_numpy(features if callable(self.kind) else np.hstack([one, features]))
 
-    def ordinary(self, features: Tensor, y: np.ndarray) -> np.ndarray:
-        """The trend's values by ordinary least squares: for a start."""
-        h = features.numpy()
-        return h @ np.linalg.lstsq(h, y, rcond=None)[0] if h.shape[1] else np.zeros_like(y, dtype=float)
+    def fit(self, features: Tensor, y: np.ndarray) -> "Trend":
+        """The same with `rough` for observations."""
+        return replace(self, rough=np.linalg.lstsq(features.numpy(), y, rcond=None)[0])
+
+    def restore(self, features: Tensor, values: Tensor) -> Tensor:
+        """Values (points,) or (points, columns) with what was taken away."""
+        rough = (features @ torch.from_numpy(self.rough)).to(values.device)
+        return (values.double() + (rough if values.ndim == 1 else rough[:, None])).to(values.dtype)
 
     def raw(self, coefficients: np.ndarray) -> np.ndarray:
-        """Coefficients of the features as they were given."""
+        """Coefficients of the features as they were given, in place of those of what was left."""
+        coefficients = coefficients + self.rough
         if self.kind in ("zero", "constant"):
             return coefficients
         if callable(self.kind):

@@ -77,7 +77,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         The logarithms of what was learned; `theta_names_` says of which parameters.
     theta_names_ : list of str
     history_ : list of float
-        The objective, per observation, at each step of learning.
+        The objective, per observation, at each step of learning; `n_iter_` is their number.
     coefficients_ : ndarray of shape (n_trends,)
         Of the trend: the intercept, and then the slopes.
     log_marginal_likelihood_value_ : float
@@ -193,10 +193,12 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         known = _check_variances(noise_variance, len(y))
         trend = Trend.of(self.trend, X)
         features = trend(X)
-        data = Observations(points, torch.as_tensor(y, dtype=torch.float64), features, known)
-        rest = y - trend.ordinary(features, y)
-        spread = float(np.var(rest)) or 1.0
-        noise = None if known is not None else 0.1 * spread if self.noise is None else float(self.noise)
+        trend = trend.fit(features, y)
+        rest = torch.tensor(y, dtype=torch.float64)
+        rest -= features @ torch.from_numpy(trend.rough)
+        data = Observations(points, rest, features, known)
+        spread = float(rest.var(correction=0)) or 1.0
+        noise = None if known is not None else self._clip("noise", 0.1 * spread, self.noise)
         space = Space.of(self._start_kernel(points, spread), noise, self.bounds, self.priors, spread)
         learned = self._learn(space, data, rng)
         kernel, noise = space.at(learned.theta)
@@ -214,6 +216,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             theta_=learned.theta,
             theta_names_=space.names,
             history_=learned.history,
+            n_iter_=len(learned.history),
             coefficients_=trend.raw(posterior.coefficients[:, 0].cpu().numpy()),
             log_marginal_likelihood_value_=posterior.log_likelihood,
             posterior_=posterior,
@@ -231,12 +234,21 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         if scale is None:
             every = torch.arange(len(points), device=points.device)
             variance = points.variance(every, torch.zeros_like(every), 1)[0].double().clamp_min(0)
-            each = np.sqrt(d * variance.cpu().numpy())
-            scale = np.where(each > 0, each, 1.0)
-            scale = scale if self.ard else float(np.exp(np.log(scale).mean()))
+            mean = points.mean(every, torch.zeros_like(every), 1)[0].double().abs()
+            constant = variance.sqrt() <= 1e-12 * mean  # but for rounding
+            scale = np.where(constant.cpu(), 1.0, np.sqrt(d * variance.cpu().numpy()))
+            scale = self._clip("lengthscale", scale if self.ard else np.exp(np.log(scale).mean()))
         elif self.ard and np.ndim(scale) == 0:
             scale = np.full(d, float(scale))
-        return spread * make_kernel(self.kernel, scale)
+        return self._clip("scale", spread) * make_kernel(self.kernel, scale)
+
+    def _clip(self, name: str, value: Any, given: Any = None) -> Any:
+        """What was given for a parameter; else a default, within the bounds that it has."""
+        bounds = (self.bounds or {}).get(name)
+        if given is None and not isinstance(bounds, str | None) and np.shape(bounds) == (2,):
+            value = np.clip(value, *bounds)
+        value = value if given is None else given
+        return float(value) if np.ndim(value) == 0 else value
 
     def _learn(self, space: Space, data: Observations, rng: np.random.RandomState) -> Learned:
         start = space.start
@@ -297,7 +309,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
 
         From the observed Fisher information, that is minus the second derivatives of the log-likelihood of
         all training data at `theta_`, which are differences of its gradient: 2 · n_parameters evaluations.
-        NaN where the likelihood has no maximum, as at a bound.
+        NaN where the likelihood has no maximum. At a bound they mean nothing.
 
         Parameters
         ----------
@@ -310,6 +322,8 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             For each parameter's name, an array of its shape.
         """
         check_is_fitted(self, "posterior_")
+        if not len(self.theta_):
+            return {}
         rows = []
         for i in range(len(self.theta_)):
             move = step * np.eye(len(self.theta_))[i]
@@ -317,9 +331,10 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             rows.append((ends[1] - ends[0]) / (2 * step))
         information = np.reshape(rows, (len(self.theta_), -1))
         values, vectors = np.linalg.eigh((information + information.T) / 2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            variance = (vectors**2) @ np.where(values > 0, 1 / values, np.nan)
-        return self._space.split(np.sqrt(variance))
+        known = values > 1e-12 * np.abs(values).max()
+        variance = (vectors[:, known] ** 2) @ (1 / values[known])
+        unknown = (vectors[:, ~known] ** 2).sum(1) > 1e-6  # some of it is along a flat direction
+        return self._space.split(np.sqrt(np.where(unknown, np.nan, variance)))
 
     def plot_history(self, ax: Any = None) -> Any:
         """Draw the objective at each step of learning; returns matplotlib's axes."""
@@ -359,15 +374,16 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             raise ValueError("ask for return_std or for return_cov, not for both")
         X = self._validate_new(X)
         posterior, features, verbose = self.posterior_, self._trend(X), bool(self.verbose)
-        noise = self._noise_of_new() if observed else 0.0
+        noise = self._noise_of_new() if observed and (return_std or return_cov) else 0.0
         if return_std:
             mean, variance = posterior.variance(X, features, verbose)
+            mean = self._trend.restore(features, mean)
             return self._out(X, mean), self._out(X, (variance + noise).sqrt())
         if return_cov:
             mean, cov = posterior.covariance(X, features)
             cov.diagonal().add_(noise)
-            return self._out(X, mean), self._out(X, cov)
-        return self._out(X, posterior.predict(X, features, verbose))
+            return self._out(X, self._trend.restore(features, mean)), self._out(X, cov)
+        return self._out(X, self._trend.restore(features, posterior.predict(X, features, verbose)))
 
     def _noise_of_new(self) -> float:
         if np.ndim(self.noise_):
@@ -399,8 +415,10 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         std : ndarray of shape (n_samples,), if `return_std`
         """
         check_is_fitted(self, "posterior_")
-        mean, variance = (part.cpu().numpy() for part in self.posterior_.leave_one_out())
-        return (mean, np.sqrt(variance)) if return_std else mean
+        left_out, features = self.posterior_.leave_one_out(), self._training_data().trend
+        assert features is not None
+        mean = self._trend.restore(features.double().cpu(), left_out.mean).cpu().numpy()
+        return (mean, left_out.variance.sqrt().cpu().numpy()) if return_std else mean
 
     def loo_metrics(self) -> dict[str, float]:
         """How good leave-one-out predictions are.
@@ -411,7 +429,14 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             "rmse"; "lpd", the mean log predictive density; "crps"; and "coverage" of 95 % intervals.
         """
         mean, std = self.loo_predict(return_std=True)
-        y = self._training_data().y.cpu().numpy()
+        if not np.isfinite(std).all():
+            raise ValueError(
+                "some observations alone determine a part of the trend, so that the others cannot predict "
+                "them: there are too few observations for this trend"
+            )
+        data = self._training_data()
+        assert data.trend is not None
+        y = self._trend.restore(data.trend.double().cpu(), data.y).cpu().numpy()
         return {
             "rmse": float(np.sqrt(np.mean((y - mean) ** 2))),
             "lpd": -metrics.nlpd(y, mean, std),
@@ -433,6 +458,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         """
         self._validate_params()
         X = self._validate_new(X) if hasattr(self, "posterior_") else self._validate_points(X)
+        _check_count(n_samples)
         points, rng = self._points(X), check_random_state(random_state)
         kernel = self.kernel_ if hasattr(self, "kernel_") else self._start_kernel(points, 1.0)
         blueprint = self._blueprint(kernel, points, rng.randint(2**31 - 1))
@@ -461,7 +487,10 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         generator = torch.Generator(self.posterior_.members[0].y.device).manual_seed(
             int(rng.randint(2**31 - 1))
         )
-        drawn = self.posterior_.sample(X, self._trend(X), n_samples, generator, bool(self.verbose))
+        _check_count(n_samples)
+        features = self._trend(X)
+        drawn = self.posterior_.sample(X, features, n_samples, generator, bool(self.verbose))
+        drawn = self._trend.restore(features, drawn)
         if observed:
             error = torch.randn(drawn.shape, generator=generator, dtype=drawn.dtype, device=drawn.device)
             drawn = drawn + self._noise_of_new() ** 0.5 * error
@@ -476,10 +505,15 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         return Observations(first.blueprint.points, both[:, 0], both[:, 1:], noise)
 
 
+def _check_count(n_samples: Any) -> None:
+    if not isinstance(n_samples, Integral) or n_samples < 1:
+        raise ValueError(f"n_samples must be a whole number, at least 1, got {n_samples!r}")
+
+
 def _check_variances(variance: Any, n: int) -> Tensor | None:
     if variance is None:
         return None
-    array = np.asarray(variance.detach().cpu() if isinstance(variance, Tensor) else variance, dtype=float)
+    array = np.array(variance.detach().cpu().numpy() if isinstance(variance, Tensor) else variance, float)
     if array.shape != (n,):
         raise ValueError(f"noise_variance must have shape ({n},), got {array.shape}")
     if not (np.isfinite(array).all() and (array > 0).all()):

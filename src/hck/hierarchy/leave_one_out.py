@@ -43,5 +43,8 @@ def leave_one_out(
     diagonal = factor.inverse_diagonal()
     if explained is not None:
         diagonal = diagonal - explained.square().sum(1)
-    residual = factor.solve(y) if solved is None else solved
-    return LeftOut(y - residual / (diagonal if y.ndim == 1 else diagonal[:, None]), 1 / diagonal)
+    solved = factor.solve(y) if solved is None else solved
+    diagonal = diagonal.clamp_min(0)
+    known = diagonal > 0  # the others say nothing where a point alone determines a part of the trend
+    residual = solved / (diagonal if y.ndim == 1 else diagonal[:, None])
+    return LeftOut(y - residual.where(known if y.ndim == 1 else known[:, None], 0), 1 / diagonal)

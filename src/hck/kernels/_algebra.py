@@ -114,7 +114,8 @@ class Scaled(Kernel):
 
     def _names(self) -> dict[str, str]:
         """The names of the inner kernel's parameters, and what they are called here."""
-        return {name: f"inner.{name}" if name == "scale" else name for name in self.kernel.parameters()}
+        nested = ("scale", "inner.")
+        return {n: f"inner.{n}" if n.startswith(nested) else n for n in self.kernel.parameters()}
 
     def _inside(self) -> dict[str, float | Tensor]:
         return {self._names()[name]: value for name, value in self.kernel.parameters().items()}

@@ -20,7 +20,10 @@ class Pairs(Protocol):
         """A kernel's values, 0 where either side is padding."""
 
     def weighted_squares(self, weight: Tensor) -> Tensor | None:
-        """Σ weight · (x − x')² for each feature, (d,); None if points are no dense vectors."""
+        """Σ weight · (x − x')² for each feature, (d,); None if points are no vectors."""
+
+    def recorded(self, kernel: "Kernel") -> Tensor:
+        """A kernel's values, so that they can be differentiated by its parameters."""
 
 
 class Kernel(ABC):
@@ -97,7 +100,7 @@ class Kernel(ABC):
         if not self.tensors():
             return []
         with torch.enable_grad():
-            total = (pairs.of(self) * weight).sum()
+            total = (pairs.recorded(self) * weight).sum()
         return list(torch.autograd.grad(total, self.tensors(), materialize_grads=True))
 
     def __call__(self, a: Any, b: Any = None) -> Any:

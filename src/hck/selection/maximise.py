@@ -61,9 +61,14 @@ def maximise(
     best: Learned | None = None
     with Counter("Learning", max_iter * len(places), verbose) as counter:
         for number, place in enumerate(places):
-            found = _lbfgs(function, place, bounds, max_iter, tolerance, counter)
+            try:
+                found = _lbfgs(function, place, bounds, max_iter, tolerance, counter)
+            except NotPositiveDefiniteError:
+                if number == 0:
+                    raise
+                continue  # no place to start from
             counter.jump((number + 1) * max_iter)
-            if best is None or found.value > best.value:
+            if best is None or not found.value <= best.value:
                 best = found
     assert best is not None
     return best
@@ -82,7 +87,7 @@ def maximise_in_rounds(
     """L-BFGS on a function that is itself made for a theta, and made anew where a round has ended.
 
     The first round tries the restarts. Rounds end after a quarter of `max_iter` iterations, and there are no
-    more when one has moved no parameter by a twentieth, or when `max_iter` iterations are done.
+    more when one has converged and moved no parameter by a twentieth, or when `max_iter` iterations are done.
 
     Parameters
     ----------
@@ -98,7 +103,7 @@ def maximise_in_rounds(
         )  # fmt: skip
         history += found.history
         left -= len(found.history)
-        still = np.abs(found.theta - theta).max() < _STILL
+        still = found.converged and bool(np.abs(found.theta - theta).max() < _STILL)
         theta, restarts = found.theta, 0
         if still or left <= 0:
             return Learned(theta, found.value, history, still)
@@ -118,8 +123,10 @@ def _lbfgs(
     def negative(theta: np.ndarray) -> tuple[float, np.ndarray]:
         try:
             value, gradient = function(theta)
-        except NotPositiveDefiniteError:  # too far
-            return np.inf, np.zeros_like(theta)
+        except NotPositiveDefiniteError:
+            if not latest:  # at the start
+                raise
+            return 1 - min(latest), np.zeros_like(theta)  # too far: worse than all so far
         latest.append(value)
         return -value, -gradient
 
@@ -131,8 +138,6 @@ def _lbfgs(
     found = minimize(
         negative, start, jac=True, bounds=bounds, method="L-BFGS-B", callback=note, options=options
     )
-    if not np.isfinite(found.fun):
-        function(start)  # raises what was wrong there
     return Learned(found.x, -float(found.fun), history or [-float(found.fun)], bool(found.success))
 
 
@@ -151,12 +156,21 @@ def climb(
     function : callable
         (theta, step) ↦ the objective and its gradient, both perhaps noisy.
     """
-    theta, history, tail = start.copy(), [], []
+    theta, before = start.copy(), start
+    history: list[float] = []
+    tail: list[np.ndarray] = []
     mean, square = np.zeros_like(start), np.zeros_like(start)
     with Counter("Learning", steps, verbose) as counter:
         for step in range(steps):
-            value, gradient = function(theta, step)
+            try:
+                value, gradient = function(theta, step)
+            except NotPositiveDefiniteError:
+                if not history:  # at the start
+                    raise
+                theta = (theta + before) / 2
+                continue
             history.append(value)
+            before = theta
             mean = 0.9 * mean + 0.1 * gradient
             square = 0.99 * square + 0.01 * gradient**2
             direction = mean / (1 - 0.9 ** (step + 1))

@@ -147,7 +147,7 @@ class Space:
     def log_gradient(self, theta: Any, gradient: Sequence[Tensor]) -> np.ndarray:
         """The gradient with respect to theta, given that with respect to each of the tensors."""
         flat = [np.atleast_1d(part.detach().double().cpu().numpy()) for part in gradient]
-        return np.exp(np.asarray(theta, dtype=float)) * np.concatenate(flat)
+        return np.exp(np.asarray(theta, dtype=float)) * np.concatenate(flat or [np.empty(0)])
 
     def log_prior(self, theta: Any) -> tuple[float, np.ndarray]:
         """The logarithm of the priors' density of theta, up to a constant, and its gradient."""
@@ -168,8 +168,16 @@ def _array(value: float | Tensor) -> np.ndarray:
     return np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value, dtype=float)
 
 
+def _pair(given: Any) -> np.ndarray:
+    """Two numbers; nothing if they are not."""
+    try:
+        return np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        return np.empty(0)
+
+
 def _check_bounds(name: str, bounds: Any, value: np.ndarray) -> tuple[float, float]:
-    pair = np.asarray(bounds, dtype=float) if np.ndim(bounds) == 1 else np.empty(0)
+    pair = _pair(bounds)
     if pair.shape != (2,) or not 0 < pair[0] < pair[1] < math.inf:
         raise ValueError(f"bounds of {name!r} must be two positive numbers, low < high, got {bounds!r}")
     low, high = map(float, pair)
@@ -184,7 +192,7 @@ def _check_bounds(name: str, bounds: Any, value: np.ndarray) -> tuple[float, flo
 def _check_prior(name: str, prior: Any) -> tuple[float, float] | None:
     if prior is None:
         return None
-    pair = np.asarray(prior, dtype=float) if np.ndim(prior) == 1 else np.empty(0)
+    pair = _pair(prior)
     if pair.shape != (2,) or not (np.isfinite(pair).all() and (pair > 0).all()):
         raise ValueError(
             f"the prior of {name!r} must be (median, spread), the standard deviation of the logarithm, both "
