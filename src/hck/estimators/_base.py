@@ -18,7 +18,8 @@ from hck.memory import resolve_budget
 from hck.objects import looks_like_objects
 from hck.parallel import at_a_time, parallel_map
 from hck.partition import Cutter, Landmarks, Tree, leaf_size_for
-from hck.points import Points, as_points
+from hck.points import Points, VectorPoints, as_points
+from hck.selection.work import Shape
 
 Result = TypeVar("Result")
 
@@ -190,33 +191,53 @@ class HCKEstimator(BaseEstimator):
         return as_points(X, _DTYPES[self.dtype], device, objects=self._takes_objects(X))
 
     def _for_each_tree(
-        self, work: Callable[[Blueprint], Result], kernel: Kernel, points: Points, seeds: list[int]
+        self,
+        work: Callable[[Blueprint], Result],
+        kernel: Kernel,
+        points: Points,
+        seeds: list[int],
+        shape: Shape,
     ) -> list[Result]:
         """Do some work for each tree: one after another, or side by side where cores and memory allow."""
-        device, budget, many = points.device, resolve_budget(self.memory_budget, points.device), len(seeds)
-        together = min(many, at_a_time(device))
-        leaf = leaf_size_for(len(points), self.rank) if self.leaf_size is None else self.leaf_size
-        needed = 2 * points.dtype.itemsize * len(points) * (leaf + 2 * self.rank)
+        device, verbose = points.device, bool(self.verbose)
+        budget = resolve_budget(self.memory_budget, device)
+        together = min(len(seeds), at_a_time(device))
+        leaf = leaf_size_for(len(points), shape.rank) if shape.leaf_size is None else shape.leaf_size
+        needed = 2 * points.dtype.itemsize * len(points) * (leaf + 2 * shape.rank)
         if together == 1 or together * needed > budget:
-            verbose = bool(self.verbose)
-            return [work(self._blueprint(kernel, points, seed, budget, verbose)) for seed in seeds]
+            return [work(self._blueprint(kernel, points, seed, shape, budget, verbose)) for seed in seeds]
 
         def one(seed: int) -> Result:
-            return work(self._blueprint(kernel, points, seed, budget // together))
+            return work(self._blueprint(kernel, points, seed, shape, budget // together))
 
-        return list(parallel_map(one, seeds, device, "Trees", bool(self.verbose)))
+        return list(parallel_map(one, seeds, device, "Trees", verbose))
 
     def _blueprint(
-        self, kernel: Kernel, points: Points, seed: int, budget: Any = None, verbose: bool = False
+        self,
+        kernel: Kernel,
+        points: Points,
+        seed: int,
+        shape: Shape,
+        budget: Any = None,
+        verbose: bool = False,
+        scouting: bool = False,
     ) -> Blueprint:
-        """Partition the points and choose landmarks, as the parameters say."""
+        """Partition the points and choose landmarks, as the parameters say.
+
+        With `scouting`, a tree or landmarks that were given for other points are left aside.
+        """
+        partition, landmarks = self.partition, self.landmarks
+        if scouting and isinstance(partition, Tree):
+            partition = "random_projection" if isinstance(points, VectorPoints) else "kernel"
+        if scouting and not isinstance(landmarks, str):
+            landmarks = "uniform"
         return Blueprint.of(
             kernel.to(points.device, points.dtype),
             points,
-            rank=self.rank,
-            leaf_size=self.leaf_size,
-            partition=self.partition,
-            landmarks=self.landmarks,
+            rank=shape.rank,
+            leaf_size=shape.leaf_size,
+            partition=partition,
+            landmarks=landmarks,
             jitter=self.jitter,
             memory_budget=self.memory_budget if budget is None else budget,
             generator=torch.Generator(points.device).manual_seed(seed),

@@ -9,6 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from hck.estimators._ridge import RidgeEstimator, describe_ridge
+from hck.selection.loss import Calibration, log_loss
 
 
 @describe_ridge
@@ -69,8 +70,9 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
                 f"{type(self).__name__} needs at least two classes, but y has one class only: {classes[0]!r}"
             )
         columns = np.arange(1, 2) if len(classes) == 2 else np.arange(len(classes))
-        fitted = self._train(X, np.where(code[:, None] == columns, 1.0, -1.0), sample_weight)
-        self._set_fitted(**fitted, classes_=classes)
+        targets = np.where(code[:, None] == columns, 1.0, -1.0)
+        fitted = self._train(X, targets, sample_weight, lambda _, rows: log_loss(code[rows]))
+        self._set_fitted(**fitted, classes_=classes, _code=code[fitted["_used"]])
         return self
 
     def decision_function(self, X: Any) -> Any:
@@ -105,3 +107,36 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
                 return self.classes_[code.cpu().numpy()]
             return torch.as_tensor(self.classes_, device=score.device)[code]
         return self.classes_[(score > 0).astype(int) if score.ndim == 1 else score.argmax(1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes.
+
+        A softmax of the decision values, with a slope and biases that fit those of left-out training points
+        best; so the first call takes about as long as training.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        score = self.decision_function(X)
+        score = score.cpu().numpy() if isinstance(score, Tensor) else score
+        if not hasattr(self, "_calibration"):
+            self._calibration = Calibration.fit(self._left_out(), self._code)
+        return self._calibration(score.reshape(len(score), -1))
+
+    def loo_decision_function(self) -> np.ndarray:
+        """The scores of each training point by all others, in closed form; the mean over trees.
+
+        It takes about as long as training, when it is first called.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Points of weight 0 are left out.
+        """
+        values = self._left_out()
+        return values[:, 0] if len(self.classes_) == 2 else values

@@ -22,6 +22,7 @@ from hck.kernels import Kernel, make_kernel
 from hck.partition import Tree, leaf_size_for
 from hck.points import Points, VectorPoints
 from hck.selection import Learned, Observations, Space, evaluate, learn
+from hck.selection.work import Shape
 
 
 @describe_parameters
@@ -208,7 +209,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         def condition(blueprint: Blueprint) -> Posterior:
             return Posterior.of(blueprint, variance, data.y, features, blueprint.verbose)
 
-        members = self._for_each_tree(condition, kernel, points, seeds)
+        members = self._for_each_tree(condition, kernel, points, seeds, self._shape)
         posterior = Mixture(members)
         self._set_fitted(
             kernel_=kernel,
@@ -225,6 +226,10 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             _trend=trend,
         )
         return self
+
+    @property
+    def _shape(self) -> Shape:
+        return Shape(self.n_trees, self.leaf_size, self.rank)
 
     def _start_kernel(self, points: Points, spread: float) -> Kernel:
         if not isinstance(self.kernel, str):
@@ -265,7 +270,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         return learn(
             space,
             data,
-            self._blueprint,
+            lambda kernel, points, seed: self._blueprint(kernel, points, seed, self._shape),
             rng,
             how,
             self.max_iter,
@@ -461,7 +466,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         _check_count(n_samples)
         points, rng = self._points(X), check_random_state(random_state)
         kernel = self.kernel_ if hasattr(self, "kernel_") else self._start_kernel(points, 1.0)
-        blueprint = self._blueprint(kernel, points, rng.randint(2**31 - 1))
+        blueprint = self._blueprint(kernel, points, rng.randint(2**31 - 1), self._shape)
         generator = torch.Generator(points.device).manual_seed(int(rng.randint(2**31 - 1)))
         drawn = sample_prior(blueprint, n_samples, generator, bool(self.verbose))
         return self._out(X, drawn)

@@ -94,6 +94,11 @@ class HierarchicalKernel:
         blueprint = Blueprint.of(
             kernel, x, rank, leaf_size, partition, landmarks, jitter, memory_budget, generator, verbose
         )
+        return cls.of(blueprint)
+
+    @classmethod
+    def of(cls, blueprint: Blueprint) -> "HierarchicalKernel":
+        """The structured matrix of a blueprint."""
         matrix, factor = linalg.without_waiting(lambda: build_matrix(blueprint), blueprint.points.device)
         return cls(blueprint, factor, matrix)
 

@@ -77,8 +77,8 @@ class Posterior:
             beta = least_squares(gram[1:, 1:], gram[1:, :1])
             square = float(gram[0, 0] - (gram[1:, :1] * beta).sum())
             value = -(square + float(factor.log_determinant) + len(y) * math.log(2 * math.pi)) / 2
-            mean = _solve(blueprint, factor, subtract_trend(factor.filtered, 1, beta))
-            along = _solve(blueprint, factor, factor.filtered.map(lambda x: x[..., 1:].contiguous()))
+            mean = solve_filtered(blueprint, factor, subtract_trend(factor.filtered, 1, beta))
+            along = solve_filtered(blueprint, factor, factor.filtered.map(lambda x: x[..., 1:].contiguous()))
             made = cls(blueprint, variance, b, mean, along, beta, gram[1:, 1:], value)
             made.factor = factor
             return made
@@ -166,11 +166,11 @@ class Posterior:
         filtered = filter_up(self.factor, b)
         gram = quadratic_form(self.factor, filtered, slice(count, None))
         beta = least_squares(gram[:, count:], gram[:, :count])
-        correction = _solve(source, self.factor, subtract_trend(filtered, count, beta))
+        correction = solve_filtered(source, self.factor, subtract_trend(filtered, count, beta))
         return new + correction(x) + trend.to(self.y) @ beta.to(self.y)
 
 
-def _solve(blueprint: Blueprint, factor: Factor, filtered: Filtered) -> Extension:
+def solve_filtered(blueprint: Blueprint, factor: Factor, filtered: Filtered) -> Extension:
     """x ↦ k_h(x, X) (K_h + noise)⁻¹ b for right-hand sides that have gone up."""
     b = filtered.b
     w, ambient = torch.zeros_like(b), b.new_empty(factor.layout.tree.n_leaves, factor.rank, b.shape[1])

@@ -1,0 +1,57 @@
+"""Features on a common scale, as a part of the estimator."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.points import DensePoints, Points, SparsePoints
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """x ↦ (x − centre) · factor, feature by feature. Sparse points are not centred, so that they stay sparse.
+
+    Attributes
+    ----------
+    centre, factor : Tensor of shape (d,), or None for points that stay as they are
+    """
+
+    centre: Tensor | None = None
+    factor: Tensor | None = None
+
+    @classmethod
+    def of(cls, kind: str | None, points: Points) -> "Scaling":
+        """What brings points to mean 0 and variance 1 ("standard"), or to [0, 1] ("minmax").
+
+        Constant features are only centred.
+        """
+        if kind is None or not isinstance(points, DensePoints | SparsePoints):
+            return cls()
+        if isinstance(points, SparsePoints):
+            absolute = abs(points.x)
+            mean = np.asarray(absolute.multiply(absolute).mean(0)).ravel()
+            width = np.sqrt(mean) if kind == "standard" else absolute.max(0).toarray().ravel()
+            factor = torch.from_numpy(np.where(width > 0, 1 / np.where(width > 0, width, 1), 1.0))
+            return cls(torch.zeros_like(factor), factor.to(points.device, points.dtype))
+        x = points.x
+        if kind == "standard":
+            centre = x.double().mean(0)
+            width = torch.zeros_like(centre)
+            for part in x.split(2**16):
+                width += (part.double() - centre).square().sum(0)
+            width = (width / len(x)).sqrt()
+        else:
+            low, high = x.double().amin(0), x.double().amax(0)
+            centre, width = low, high - low
+        flat = width <= 1e-12 * centre.abs()
+        return cls(centre.to(x.dtype), (1 / width.masked_fill(flat, 1.0)).to(x.dtype))
+
+    def __call__(self, points: Points) -> Points:
+        if self.factor is None or self.centre is None:
+            return points
+        if isinstance(points, SparsePoints):
+            return points.scaled(self.factor)
+        assert isinstance(points, DensePoints)
+        return DensePoints((points.x - self.centre) * self.factor)

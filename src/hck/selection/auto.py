@@ -1,0 +1,257 @@
+"""Choose kernel, lengthscales and ridge: candidates compete on leave-one-out loss."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from hck.hierarchy.blueprint import Blueprint
+from hck.kernels import Kernel, make_kernel
+from hck.points import DensePoints, Points, SparsePoints, VectorPoints
+from hck.selection.likelihood import Observations, learn
+from hck.selection.loss import Loss, left_out_means
+from hck.selection.space import Space
+from hck.selection.work import Shape, tree_work
+
+_FACTORS = tuple(2.0**k for k in range(-4, 3))  # lengthscales, times a typical distance
+_ALPHAS = (1e-3, 1e-2, 1e-1, 1.0)
+_SCOUTING = Shape(1, 512, 64)  # the trees that candidates are compared with
+_MOST_LENGTHSCALES = 256
+_STEPS = 80
+
+
+@dataclass
+class Candidate:
+    """A kernel and a ridge, and how well they do.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    alpha : float
+    origin : str
+        How it was found.
+    loss : float
+        On left-out observations: squared error relative to the variance, or −log p(class).
+    """
+
+    kernel: Kernel
+    alpha: float
+    origin: str
+    loss: float = np.nan
+
+
+@dataclass
+class Selection:
+    """What was chosen for an estimator, and why.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        For the scaled features.
+    alpha : float
+    n_trees, leaf_size, rank : int
+    candidates : list of Candidate
+        Those that met in the end, the best first.
+    notes : list of str
+        What was done.
+    seconds : float
+        That selection took.
+    """
+
+    kernel: Kernel
+    alpha: float
+    n_trees: int
+    leaf_size: int | None
+    rank: int
+    candidates: list[Candidate] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        lines = [
+            f"kernel {self.kernel}, alpha {self.alpha:.3g}",
+            f"{self.n_trees} trees with leaves of {self.leaf_size or self.rank} points and rank {self.rank}",
+        ]
+        if self.candidates:
+            lines.append("loss on left-out observations:")
+            lines += [f"  {c.loss:.5f}  {c.origin}, alpha {c.alpha:.3g}" for c in self.candidates]
+        return "\n".join([*lines, *self.notes, f"chosen in {self.seconds:.1f} s"])
+
+
+Plan = Callable[[Kernel, Points, int, Shape], Blueprint]
+
+
+@dataclass
+class Contest:
+    """What candidates are made from and compared on.
+
+    Attributes
+    ----------
+    data : Observations
+        y has columns, without their mean; `noise`, if there is one, is relative to alpha.
+    loss : callable
+        Makes the loss of left-out means from the rows of a sample.
+    plan : callable
+        (kernel, points, seed, shape) ↦ a blueprint.
+    work : float
+        Operations that may be spent.
+    rng : RandomState
+    """
+
+    data: Observations
+    loss: Callable[[np.ndarray], Loss]
+    plan: Plan
+    work: float
+    rng: np.random.RandomState
+    verbose: bool = False
+
+    def sample(self, size: int) -> tuple[Observations, Loss]:
+        """Some observations at random, and the loss for them."""
+        n = len(self.data)
+        rows = np.arange(n) if size >= n else np.sort(self.rng.permutation(n)[:size])
+        return (self.data if size >= n else self.data.take(rows)), self.loss(rows)
+
+    def compare(
+        self,
+        kernel: Kernel,
+        alphas: list[float],
+        some: Observations,
+        loss: Loss,
+        shape: Shape,
+        seeds: list[int],
+    ) -> list[float]:
+        """The loss for each alpha."""
+        means = left_out_means(
+            some, kernel, alphas, lambda k, points, seed: self.plan(k, points, seed, shape), seeds
+        )
+        return [loss(mean) for mean in means]
+
+
+def isotropic(contest: Contest, names: list[str], alphas: list[float] | None) -> list[Candidate]:
+    """For each kernel the best lengthscale and alpha of a grid that is refined once."""
+    points = contest.data.points
+    n = min(len(points), 4000)
+    some, loss = contest.sample(n)
+    typical, seed = typical_distance(some.points), int(contest.rng.randint(2**31 - 1))
+    found = []
+    for name in names:
+        best, tried = None, {}
+        for factors, step in ((_FACTORS, 0.0), (None, 0.5)):
+            if factors is None:
+                assert best is not None
+                centre = best[1]
+                factors = (centre * 2**-step, centre * 2**step)
+                ridges = alphas or [best[2] / 3, best[2], best[2] * 3]
+            else:
+                ridges = alphas or list(_ALPHAS)
+            for factor in factors:
+                kernel = make_kernel(name, factor * typical)
+                tried[factor] = contest.compare(kernel, ridges, some, loss, _SCOUTING, [seed])
+                for alpha, value in zip(ridges, tried[factor], strict=True):
+                    if best is None or value < best[0]:
+                        best = (value, factor, alpha)
+        assert best is not None
+        kernel = make_kernel(name, best[1] * typical)
+        found.append(Candidate(kernel, best[2], f"{name} with one lengthscale", best[0]))
+    return sorted(found, key=lambda candidate: candidate.loss)
+
+
+def anisotropic(contest: Contest, name: str, start: float, alpha: float | None, work: float) -> Candidate:
+    """A lengthscale for each feature, and alpha, by likelihood."""
+    data, points = contest.data, contest.data.points
+    assert isinstance(points, VectorPoints)
+    d = points.n_features
+    each = 6 * tree_work(1, d, 512, 64)
+    size = int(np.clip(work / (_STEPS * each), 2000, len(points)))
+    variance = float(data.y.double().square().mean()) or 1.0
+    noise = 0.1 * variance if alpha is None else alpha * variance
+    bounds = {} if alpha is None else {"noise": "fixed", "scale": "fixed"}
+    space = Space.of(variance * make_kernel(name, np.full(d, start)), noise, bounds, scale=variance)
+    whole = Observations(points, data.y)
+    found = learn(
+        space,
+        whole,
+        lambda kernel, some, seed: contest.plan(kernel, some, seed, _SCOUTING),
+        contest.rng,
+        "stochastic",
+        _STEPS,
+        size=size,
+        verbose=contest.verbose,
+    )
+    kernel, noise_found = space.at(found.theta)
+    assert noise_found is not None
+    parameters = kernel.parameters()
+    ratio = noise_found / float(parameters["scale"])
+    plain = make_kernel(name, np.asarray(parameters["lengthscale"], dtype=float))
+    return Candidate(plain, ratio if alpha is None else alpha, f"{name} with a lengthscale per feature")
+
+
+def meet(contest: Contest, candidates: list[Candidate], alphas: bool, work: float) -> list[Candidate]:
+    """Compare candidates on more points and with larger leaves; the best first, each with its best alpha."""
+    points = contest.data.points
+    d = points.values_per_point
+    size, leaf = len(points), 1024
+    factors = (0.3, 1.0, 3.0) if alphas else (1.0,)
+    runs = 2 * len(candidates) * len(factors)
+    while size > 2000 and runs * 2 * tree_work(size, d, leaf, leaf // 8) > work:
+        size = int(size / 1.2)
+    some, loss = contest.sample(size)
+    seeds = contest.rng.randint(2**31 - 1, size=2).tolist()
+    shape = Shape(2, min(leaf, size), min(leaf, size) // 8 or 1)
+    for candidate in candidates:
+        ridges = [candidate.alpha * factor for factor in factors]
+        losses = contest.compare(candidate.kernel, ridges, some, loss, shape, seeds)
+        k = int(np.argmin(losses))
+        candidate.alpha, candidate.loss = ridges[k], losses[k]
+    return sorted(candidates, key=lambda candidate: candidate.loss)
+
+
+def choose(contest: Contest, kernel: str | Kernel, alpha: float | None) -> tuple[list[Candidate], list[str]]:
+    """Candidates that have met, the best first, and what was done.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        A kernel, for which only alpha is chosen; the name of one, whose lengthscales are chosen; or "auto".
+    alpha : float or None
+        None if it is to be chosen.
+    """
+    notes: list[str] = []
+    start, points = time.perf_counter(), contest.data.points
+    ridges = None if alpha is None else [alpha]
+    if isinstance(kernel, Kernel):
+        found = [Candidate(kernel, 0.03, "the kernel that was given")]
+        for _ in range(3):  # alpha may be far from the first guess
+            found = meet(contest, found, True, contest.work / 3)
+        return found, notes
+    names = ["gaussian", "matern32"] if kernel == "auto" else [str(kernel)]
+    found = isotropic(contest, names, ridges)
+    notes.append(f"one lengthscale: {time.perf_counter() - start:.1f} s")
+    if isinstance(points, VectorPoints) and 1 < points.n_features <= _MOST_LENGTHSCALES:
+        smooth = "matern32" if kernel == "auto" else str(kernel)
+        typical = typical_distance(contest.sample(1000)[0].points)
+        begin = time.perf_counter()
+        found.append(anisotropic(contest, smooth, typical, alpha, 0.7 * contest.work))
+        notes.append(f"a lengthscale per feature: {time.perf_counter() - begin:.1f} s")
+    begin = time.perf_counter()
+    if len(found) > 1 or ridges is None:
+        found = meet(contest, found, ridges is None, 0.3 * contest.work)
+    notes.append(f"comparison: {time.perf_counter() - begin:.1f} s")
+    return found, notes
+
+
+def typical_distance(points: Points, most: int = 1000) -> float:
+    """The median distance between points."""
+    index = torch.arange(min(len(points), most), device=points.device)
+    some = points.take(index)
+    if isinstance(some, SparsePoints):
+        x = torch.from_numpy(some.x.toarray())
+    elif isinstance(some, DensePoints):
+        x = some.x
+    else:
+        raise TypeError("points without coordinates have no lengthscale")
+    distance = torch.pdist(x.double().cpu()) if len(x) > 1 else torch.ones(1)
+    distance = distance[distance > 0]
+    return float(distance.median()) if len(distance) else 1.0

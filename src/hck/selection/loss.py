@@ -1,0 +1,117 @@
+"""How good predictions of left-out observations are."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from torch import Tensor
+
+from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.factor import Factor
+from hck.hierarchy.kernel import HierarchicalKernel
+from hck.hierarchy.leave_one_out import leave_one_out
+from hck.kernels import Kernel
+from hck.points import Points
+from hck.selection.likelihood import Observations
+
+Loss = Callable[[np.ndarray], float]
+
+
+@torch.no_grad()
+def left_out_means(
+    data: Observations,
+    kernel: Kernel,
+    alphas: list[float],
+    plan: Callable[[Kernel, Points, int], Blueprint],
+    seeds: list[int],
+) -> list[np.ndarray]:
+    """For each alpha, every observation predicted from all others: arrays of shape (n, columns).
+
+    Averaged over trees, one for each seed. Tree, landmarks and the kernel's blocks are computed once for all
+    alphas.
+    """
+    y = data.y if data.y.ndim == 2 else data.y[:, None]
+    total = [np.zeros(tuple(y.shape)) for _ in alphas]
+    for seed in seeds:
+        hierarchical = HierarchicalKernel.of(plan(kernel, data.points, seed))
+        for each, alpha in zip(total, alphas, strict=True):
+            noise = torch.full((len(data),), float(alpha), dtype=torch.float64)
+            if data.noise is not None:  # relative to alpha
+                noise = noise * data.noise.cpu()
+            factor: Factor = hierarchical.factor(noise.to(hierarchical.points.device))
+            each += leave_one_out(factor, y).mean.double().cpu().numpy() / len(seeds)
+    return total
+
+
+def squared_error(y: Tensor) -> Loss:
+    """The mean squared error, relative to the variance of y."""
+    observed = y.double().cpu().numpy().reshape(len(y), -1)
+    spread = float(((observed - observed.mean(0)) ** 2).mean()) or 1.0
+    return lambda predicted: float(((predicted - observed) ** 2).mean()) / spread
+
+
+def log_loss(code: np.ndarray) -> Loss:
+    """The mean of −log p(class), after calibration; `code` has the number of each observation's class."""
+
+    def loss(decision: np.ndarray) -> float:
+        return Calibration.fit(decision, code).loss
+
+    return loss
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Probabilities of classes from decision values: a softmax of slope · value + bias.
+
+    Two classes have one column of values, that of the second class against the first.
+
+    Attributes
+    ----------
+    slope : float
+    bias : ndarray of shape (classes,)
+    loss : float
+        The mean of −log p(class) on the observations that it was fitted to.
+    """
+
+    slope: float
+    bias: np.ndarray
+    loss: float
+
+    @classmethod
+    def fit(cls, decision: np.ndarray, code: np.ndarray) -> "Calibration":
+        """The slope and the biases of the largest likelihood.
+
+        Parameters
+        ----------
+        decision : ndarray of shape (n, classes), or (n, 1) for two classes
+            Of observations that were left out, or these are too sure of themselves.
+        code : ndarray of shape (n,)
+            The number of each observation's class.
+        """
+        scores = _scores(decision)
+        n, classes = scores.shape
+        hot = np.zeros((n, classes))
+        hot[np.arange(n), code] = 1
+
+        def negative(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            slope, bias = np.exp(theta[0]), np.concatenate([[0.0], theta[1:]])
+            logits = slope * scores + bias
+            wrong = (softmax(logits, 1) - hot) / n
+            gradient = np.concatenate([[slope * (wrong * scores).sum()], wrong.sum(0)[1:]])
+            return -float(log_softmax(logits, 1)[np.arange(n), code].mean()), gradient
+
+        found = minimize(negative, np.zeros(classes), jac=True, method="L-BFGS-B")
+        return cls(float(np.exp(found.x[0])), np.concatenate([[0.0], found.x[1:]]), float(found.fun))
+
+    def __call__(self, decision: np.ndarray) -> np.ndarray:
+        """Probabilities: shape (n, classes)."""
+        return softmax(self.slope * _scores(decision) + self.bias, 1)
+
+
+def _scores(decision: np.ndarray) -> np.ndarray:
+    """A column for each class, from one column for two."""
+    decision = np.asarray(decision, dtype=float)
+    return np.hstack([np.zeros_like(decision), decision]) if decision.shape[1] == 1 else decision

@@ -1,0 +1,68 @@
+"""How much work a fit may take, and what to spend it on.
+
+Work is counted in floating-point operations, not in seconds, so that the same call chooses the same
+parameters on a busy machine.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+# Operations per second that a fit gets done, roughly: of two CPU cores, and of a data-centre GPU.
+_RATE = {"cpu": 8e10, "cuda": 3e12}
+_SHARE = {"fast": 0.2, "balanced": 1.0, "best": 8.0}
+_LARGEST_LEAF = 4096
+_EXACT = 3000  # up to so many points there is one leaf
+
+
+def allowed_work(fit_time: Any, n: int, device: torch.device) -> float:
+    """Operations that a fit may take.
+
+    Parameters
+    ----------
+    fit_time : {"fast", "balanced", "best"} or float
+        Seconds, or a name: balanced is half a minute and a minute for every 120,000 points on two cores; on a
+        GPU four times as much work is done, in less time.
+    """
+    if isinstance(fit_time, str):
+        more = 1.0 if device.type == "cpu" else 4.0
+        return _SHARE[fit_time] * more * _RATE["cpu"] * (30 + n / 2000)
+    return float(fit_time) * _RATE[device.type]
+
+
+def tree_work(n: int, d: int, leaf_size: int, rank: int) -> float:
+    """Operations for the fit of one tree."""
+    algebra = leaf_size**2 / 3 + 3 * leaf_size * rank + 4 * rank**2 + 9 * rank**3 / leaf_size
+    each = 2 * d / 3 + 60 if d > 256 else 4 * d + 60  # of a kernel value, in operations of a product
+    return n * (algebra + (leaf_size + rank) * each)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a forest."""
+
+    n_trees: int
+    leaf_size: int | None  # None: between rank and twice as much
+    rank: int
+
+
+def forest_shape(n: int, d: int, work: float, n_trees: int | None = None, ratio: int = 8) -> Shape:
+    """The largest leaves for which a forest takes no more work than is allowed; rank is a part of that.
+
+    Parameters
+    ----------
+    n_trees : int, optional
+        By default 8, or a single leaf if that holds all points.
+    ratio : int
+        Leaf size over rank.
+    """
+    if n <= _EXACT and n_trees is None:
+        return Shape(1, n, max(1, n // ratio))
+    trees, best = n_trees or 8, 64
+    for step in range(1, 200):
+        size = int(64 * 1.05**step)
+        if size > min(_LARGEST_LEAF, n) or trees * tree_work(n, d, size, max(1, size // ratio)) > work:
+            break
+        best = size
+    return Shape(trees, min(best, n), max(1, min(best, n) // ratio))
