@@ -14,10 +14,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor
 
 from hck.estimators._base import HCKEstimator, describe_parameters
-from hck.estimators._scaling import Scaling
+from hck.estimators._scaling import Scaling, other_units
 from hck.hierarchy import Blueprint, Extension, Factor, Forest, ridge, share_points
 from hck.hierarchy.leave_one_out import leave_one_out
 from hck.kernels import Kernel, make_kernel
+from hck.memory import resolve_budget
 from hck.partition import Tree
 from hck.points import DensePoints, Points, SparsePoints, as_points_like
 from hck.selection.auto import Candidate, Contest, Selection, choose
@@ -117,6 +118,9 @@ class RidgeEstimator(HCKEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    # By what part lengthscales for each feature have to lower the loss to be preferred to one for all.
+    _margin: ClassVar[float] = 0.0
+
     # Training ---------------------------------------------------------------------------------------
 
     @torch.no_grad()
@@ -150,10 +154,11 @@ class RidgeEstimator(HCKEstimator):
             kept = weight.nonzero().squeeze(1)
             points, y, weight, used = points.take(kept.to(points.device)), y[kept], weight[kept], kept.numpy()
         scaling = Scaling.of(self._scale_kind(), points)
+        units = other_units(scaling if self.scale == "auto" else Scaling(), points)
         points = scaling(points)
         intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
         y = y - intercept
-        selection = self._select(points, y, weight, lambda rows: loss(y, used[rows]), rng)
+        selection = self._select(points, units, y, weight, lambda rows: loss(y, used[rows]), rng)
         noise: float | Tensor = selection.alpha if weight is None else selection.alpha / weight
         seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
         shape = Shape(selection.n_trees, selection.leaf_size, selection.rank)
@@ -199,6 +204,7 @@ class RidgeEstimator(HCKEstimator):
     def _select(
         self,
         points: Points,
+        units: dict[str, Tensor | None],
         y: Tensor,
         weight: Tensor | None,
         loss: Callable[[np.ndarray], Loss],
@@ -226,7 +232,7 @@ class RidgeEstimator(HCKEstimator):
                 bool(self.verbose),
             )
             chosen: str | Kernel = self.kernel if kernel is None else kernel
-            found, notes = choose(contest, chosen, alpha)
+            found, notes = choose(contest, chosen, alpha, units, self._margin)
         best = found[0]
         competed = [] if best.origin == "given" else found
         selection = Selection(
@@ -238,7 +244,8 @@ class RidgeEstimator(HCKEstimator):
         n_trees = None if isinstance(self.n_trees, str) else self.n_trees
         if not isinstance(self.rank, str):
             return Shape(n_trees or 1, self.leaf_size, self.rank)
-        shape = forest_shape(len(points), points.values_per_point, work, n_trees)
+        memory = resolve_budget(self.memory_budget, points.device) / points.dtype.itemsize
+        shape = forest_shape(len(points), points.values_per_point, work, memory, n_trees)
         if self.leaf_size is None:
             return shape
         return Shape(shape.n_trees, self.leaf_size, max(1, min(self.leaf_size, len(points)) // 8))

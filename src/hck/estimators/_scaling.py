@@ -55,3 +55,34 @@ class Scaling:
             return points.scaled(self.factor)
         assert isinstance(points, DensePoints)
         return DensePoints((points.x - self.centre) * self.factor)
+
+
+def other_units(scaling: Scaling, points: Points) -> dict[str, Tensor | None]:
+    """Other units for features that have been scaled to variance 1, in which they can be compared.
+
+    Parameters
+    ----------
+    scaling : Scaling
+        To variance 1.
+    points : Points
+        Before they were scaled.
+
+    Returns
+    -------
+    dict
+        For what each is called, the units (d,); None for the features as they are now.
+    """
+    units: dict[str, Tensor | None] = {"": None}
+    if scaling.factor is None:
+        return units
+    ranges = Scaling.of("minmax", points).factor
+    assert ranges is not None
+    for called, unit in (
+        (" for features scaled to [0, 1]", scaling.factor / ranges),
+        (" for features as they came", scaling.factor),
+    ):
+        known = [each for each in units.values() if each is not None]
+        alike = [unit / unit.mean(), *((unit / each) / (unit / each).mean() for each in known)]
+        if all((ratio - 1).abs().max() > 0.01 for ratio in alike):
+            units[called] = unit
+    return units

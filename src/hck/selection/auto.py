@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from hck.hierarchy.blueprint import Blueprint
 from hck.kernels import Kernel, make_kernel
@@ -20,6 +21,7 @@ _ALPHAS = (1e-3, 1e-2, 1e-1, 1.0)
 _SCOUTING = Shape(1, 512, 64)  # the trees that candidates are compared with
 _MOST_LENGTHSCALES = 256
 _STEPS = 80
+_SCOUTS = 4000
 
 
 @dataclass
@@ -40,6 +42,7 @@ class Candidate:
     alpha: float
     origin: str
     loss: float = np.nan
+    many: bool = False  # lengthscales
 
 
 @dataclass
@@ -129,33 +132,60 @@ class Contest:
         return [loss(mean) for mean in means]
 
 
-def isotropic(contest: Contest, names: list[str], alphas: list[float] | None) -> list[Candidate]:
-    """For each kernel the best lengthscale and alpha of a grid that is refined once."""
-    points = contest.data.points
-    n = min(len(points), 4000)
-    some, loss = contest.sample(n)
-    typical, seed = typical_distance(some.points), int(contest.rng.randint(2**31 - 1))
+@dataclass
+class _Trial:
+    """A lengthscale and an alpha for a kernel in some unit of the features."""
+
+    loss: float
+    scale: float
+    alpha: float
+    unit: str
+
+
+def isotropic(
+    contest: Contest, names: list[str], units: dict[str, Tensor | None], alphas: list[float] | None
+) -> list[Candidate]:
+    """For each kernel the best unit, lengthscale and alpha of a grid that is refined once; the best first.
+
+    Parameters
+    ----------
+    units : dict
+        Units of the features (d,) in which there is one lengthscale for all, by what they are called; None
+        for the features as they are.
+    """
+    some, loss = contest.sample(min(len(contest.data), _SCOUTS))
+    seed = int(contest.rng.randint(2**31 - 1))
+    typical = {called: typical_distance(_in_units(some.points, unit)) for called, unit in units.items()}
+
+    def make(name: str, scale: float, called: str) -> Kernel:
+        unit = units[called]
+        return make_kernel(name, scale if unit is None else scale * unit.cpu().double())
+
+    def attempt(name: str, scale: float, called: str, ridges: list[float]) -> list[_Trial]:
+        losses = contest.compare(make(name, scale, called), ridges, some, loss, _SCOUTING, [seed])
+        return [_Trial(value, scale, alpha, called) for alpha, value in zip(ridges, losses, strict=True)]
+
     found = []
     for name in names:
-        best, tried = None, {}
-        for factors, step in ((_FACTORS, 0.0), (None, 0.5)):
-            if factors is None:
-                assert best is not None
-                centre = best[1]
-                factors = (centre * 2**-step, centre * 2**step)
-                ridges = alphas or [best[2] / 3, best[2], best[2] * 3]
-            else:
-                ridges = alphas or list(_ALPHAS)
-            for factor in factors:
-                kernel = make_kernel(name, factor * typical)
-                tried[factor] = contest.compare(kernel, ridges, some, loss, _SCOUTING, [seed])
-                for alpha, value in zip(ridges, tried[factor], strict=True):
-                    if best is None or value < best[0]:
-                        best = (value, factor, alpha)
-        assert best is not None
-        kernel = make_kernel(name, best[1] * typical)
-        found.append(Candidate(kernel, best[2], f"{name} with one lengthscale", best[0]))
+        trials = []
+        for called in units:
+            for factor in _FACTORS:
+                trials += attempt(name, factor * typical[called], called, alphas or list(_ALPHAS))
+        best = min(trials, key=lambda trial: trial.loss)
+        for step in (2**-0.5, 2**0.5):
+            ridges = alphas or [best.alpha / 3, best.alpha, best.alpha * 3]
+            trials += attempt(name, best.scale * step, best.unit, ridges)
+        best = min(trials, key=lambda trial: trial.loss)
+        kernel = make(name, best.scale, best.unit)
+        found.append(Candidate(kernel, best.alpha, f"{name} with one lengthscale{best.unit}", best.loss))
     return sorted(found, key=lambda candidate: candidate.loss)
+
+
+def _in_units(points: Points, unit: Tensor | None) -> Points:
+    if unit is None:
+        return points
+    assert isinstance(points, VectorPoints)
+    return points.scaled(1 / unit)
 
 
 def anisotropic(contest: Contest, name: str, start: float, alpha: float | None, work: float) -> Candidate:
@@ -185,7 +215,9 @@ def anisotropic(contest: Contest, name: str, start: float, alpha: float | None, 
     parameters = kernel.parameters()
     ratio = noise_found / float(parameters["scale"])
     plain = make_kernel(name, np.asarray(parameters["lengthscale"], dtype=float))
-    return Candidate(plain, ratio if alpha is None else alpha, f"{name} with a lengthscale per feature")
+    return Candidate(
+        plain, ratio if alpha is None else alpha, f"{name} with a lengthscale per feature", many=True
+    )
 
 
 def meet(contest: Contest, candidates: list[Candidate], alphas: bool, work: float) -> list[Candidate]:
@@ -208,7 +240,13 @@ def meet(contest: Contest, candidates: list[Candidate], alphas: bool, work: floa
     return sorted(candidates, key=lambda candidate: candidate.loss)
 
 
-def choose(contest: Contest, kernel: str | Kernel, alpha: float | None) -> tuple[list[Candidate], list[str]]:
+def choose(
+    contest: Contest,
+    kernel: str | Kernel,
+    alpha: float | None,
+    units: dict[str, Tensor | None],
+    margin: float = 0.0,
+) -> tuple[list[Candidate], list[str]]:
     """Candidates that have met, the best first, and what was done.
 
     Parameters
@@ -217,6 +255,10 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None) -> tuple
         A kernel, for which only alpha is chosen; the name of one, whose lengthscales are chosen; or "auto".
     alpha : float or None
         None if it is to be chosen.
+    variants : dict
+        As for `isotropic`.
+    margin : float
+        By what part a lengthscale per feature has to lower the loss of one for all, to be preferred.
     """
     notes: list[str] = []
     start, points = time.perf_counter(), contest.data.points
@@ -227,7 +269,7 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None) -> tuple
             found = meet(contest, found, True, contest.work / 3)
         return found, notes
     names = ["gaussian", "matern32"] if kernel == "auto" else [str(kernel)]
-    found = isotropic(contest, names, ridges)
+    found = isotropic(contest, names, units, ridges)
     notes.append(f"one lengthscale: {time.perf_counter() - start:.1f} s")
     if isinstance(points, VectorPoints) and 1 < points.n_features <= _MOST_LENGTHSCALES:
         smooth = "matern32" if kernel == "auto" else str(kernel)
@@ -238,6 +280,11 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None) -> tuple
     begin = time.perf_counter()
     if len(found) > 1 or ridges is None:
         found = meet(contest, found, ridges is None, 0.3 * contest.work)
+    simple = next(candidate for candidate in found if not candidate.many)
+    if found[0].many and found[0].loss > (1 - margin) * simple.loss:
+        found.remove(simple)
+        found.insert(0, simple)
+        notes.append(f"one lengthscale, unless more of them lower the loss by {margin:.0%}")
     notes.append(f"comparison: {time.perf_counter() - begin:.1f} s")
     return found, notes
 

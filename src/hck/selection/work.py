@@ -4,6 +4,7 @@ Work is counted in floating-point operations, not in seconds, so that the same c
 parameters on a busy machine.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,6 @@ import torch
 # Operations per second that a fit gets done, roughly: of two CPU cores, and of a data-centre GPU.
 _RATE = {"cpu": 8e10, "cuda": 3e12}
 _SHARE = {"fast": 0.2, "balanced": 1.0, "best": 8.0}
-_LARGEST_LEAF = 4096
-_EXACT = 3000  # up to so many points there is one leaf
 
 
 def allowed_work(fit_time: Any, n: int, device: torch.device) -> float:
@@ -47,22 +46,27 @@ class Shape:
     rank: int
 
 
-def forest_shape(n: int, d: int, work: float, n_trees: int | None = None, ratio: int = 8) -> Shape:
-    """The largest leaves for which a forest takes no more work than is allowed; rank is a part of that.
+def forest_shape(
+    n: int, d: int, work: float, memory: float = math.inf, n_trees: int | None = None, ratio: int = 8
+) -> Shape:
+    """The largest leaves for which a forest takes no more work and memory than is allowed.
 
     Parameters
     ----------
+    memory : float
+        Numbers that may be stored for a tree.
     n_trees : int, optional
         By default 8, or a single leaf if that holds all points.
     ratio : int
         Leaf size over rank.
     """
-    if n <= _EXACT and n_trees is None:
+    if n_trees is None and tree_work(n, d, n, 1) <= work / 2 and 3 * n * n <= memory:
         return Shape(1, n, max(1, n // ratio))
     trees, best = n_trees or 8, 64
+    largest = min(n, int(memory / (3 * n)))
     for step in range(1, 200):
         size = int(64 * 1.05**step)
-        if size > min(_LARGEST_LEAF, n) or trees * tree_work(n, d, size, max(1, size // ratio)) > work:
+        if size > largest or trees * tree_work(n, d, size, max(1, size // ratio)) > work:
             break
         best = size
     return Shape(trees, min(best, n), max(1, min(best, n) // ratio))
