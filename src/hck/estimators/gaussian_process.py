@@ -53,8 +53,9 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
     optimizer : {"auto", "lbfgs", "stochastic"} or None, default="auto"
         How to learn. ``"lbfgs"``: L-BFGS, with a tree that is made anew a few times, since cuts follow the
         lengthscales. ``"stochastic"``: Adam with a fresh tree, and fresh points if `learn_size` is less than
-        n, at every step, which does not fit one partition's artefacts. ``"auto"``: L-BFGS if the points to
-        learn on fit into one leaf, else stochastic. None: do not learn.
+        n, at every step, which does not fit one partition's artefacts. ``"auto"``: one half of the
+        iterations stochastic, the other L-BFGS; all of them L-BFGS if the points to learn on fit into one
+        leaf. None: do not learn.
     max_iter : int, default=100
         The most iterations of L-BFGS; the number of steps of Adam.
     n_restarts : int, default=0
@@ -266,19 +267,29 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             )
 
         alone = size <= (leaf_size_for(size, self.rank) if self.leaf_size is None else self.leaf_size)
-        how = ("lbfgs" if alone else "stochastic") if self.optimizer == "auto" else self.optimizer
-        return learn(
-            space,
-            data,
-            lambda kernel, points, seed: self._blueprint(kernel, points, seed, self._shape),
-            rng,
-            how,
-            self.max_iter,
-            self.n_restarts,
-            size,
-            self.jitter,
-            verbose=bool(self.verbose),
-        )
+
+        def run(how: str, steps: int, start: np.ndarray | None = None) -> Learned:
+            return learn(
+                space,
+                data,
+                lambda kernel, points, seed: self._blueprint(kernel, points, seed, self._shape),
+                rng,
+                how,
+                steps,
+                self.n_restarts,
+                size,
+                self.jitter,
+                start,
+                bool(self.verbose),
+            )
+
+        if self.optimizer != "auto":
+            return run(self.optimizer, self.max_iter)
+        if alone or self.max_iter < 2:
+            return run("lbfgs", self.max_iter)
+        first = run("stochastic", self.max_iter // 2)
+        then = run("lbfgs", self.max_iter - self.max_iter // 2, first.theta)
+        return Learned(then.theta, then.value, first.history + then.history, then.converged)
 
     # Likelihood -------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ _SCOUTING = Shape(1, 512, 64)  # the trees that candidates are compared with
 _MOST_LENGTHSCALES = 256
 _STEPS = 80
 _SCOUTS = 4000
+_LITTLE = 1e11  # work, with which there is one kernel to try, in one unit of the features
 
 
 @dataclass
@@ -194,7 +195,8 @@ def anisotropic(contest: Contest, name: str, start: float, alpha: float | None, 
     assert isinstance(points, VectorPoints)
     d = points.n_features
     each = 6 * tree_work(1, d, 512, 64)
-    size = int(np.clip(work / (_STEPS * each), 2000, len(points)))
+    steps = int(np.clip(work / (each * min(2000, len(points))), 10, _STEPS))
+    size = int(np.clip(work / (steps * each), min(2000, len(points)), len(points)))
     variance = float(data.y.double().square().mean()) or 1.0
     noise = 0.1 * variance if alpha is None else alpha * variance
     bounds = {} if alpha is None else {"noise": "fixed", "scale": "fixed"}
@@ -206,7 +208,7 @@ def anisotropic(contest: Contest, name: str, start: float, alpha: float | None, 
         lambda kernel, some, seed: contest.plan(kernel, some, seed, _SCOUTING),
         contest.rng,
         "stochastic",
-        _STEPS,
+        steps,
         size=size,
         verbose=contest.verbose,
     )
@@ -268,7 +270,9 @@ def choose(
         for _ in range(3):  # alpha may be far from the first guess
             found = meet(contest, found, True, contest.work / 3)
         return found, notes
-    names = ["gaussian", "matern32"] if kernel == "auto" else [str(kernel)]
+    names = ["matern32", "gaussian"] if kernel == "auto" else [str(kernel)]
+    if contest.work < _LITTLE:
+        names, units = names[:1], {"": None}
     found = isotropic(contest, names, units, ridges)
     notes.append(f"one lengthscale: {time.perf_counter() - start:.1f} s")
     if isinstance(points, VectorPoints) and 1 < points.n_features <= _MOST_LENGTHSCALES:
