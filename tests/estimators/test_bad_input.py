@@ -53,7 +53,7 @@ def test_bad_targets(bad):
     targets = y.copy()
     targets[5] = bad
     with pytest.raises(ValueError, match=r"NaN|infinity"):
-        HCKRegressor().fit(X, targets)
+        HCKRegressor(alpha=0.01, lengthscale=None, rank=128).fit(X, targets)
 
 
 @pytest.mark.parametrize("estimator", [HCKRegressor, HCKClassifier])
@@ -91,61 +91,61 @@ def test_bad_parameters(estimator, parameters, message):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_cuda_asked_for_and_absent():
     with pytest.raises(ValueError, match="no CUDA device"):
-        HCKRegressor(device="cuda").fit(X, y)
+        HCKRegressor(device="cuda", alpha=0.01, lengthscale=None, rank=128).fit(X, y)
 
 
 @pytest.mark.parametrize("points", [X, torch.from_numpy(X)])
 def test_wrong_number_of_features_at_predict(points):
-    model = HCKRegressor().fit(points, y)
+    model = HCKRegressor(alpha=0.01, lengthscale=None, rank=128).fit(points, y)
     with pytest.raises(ValueError, match="X has 2 features, but HCKRegressor is expecting 3 features"):
         model.predict(points[:, :2])
 
 
 def test_unfitted_predict():
     with pytest.raises(NotFittedError):
-        HCKRegressor().predict(X)
+        HCKRegressor(alpha=0.01, lengthscale=None, rank=128).predict(X)
     with pytest.raises(NotFittedError):
-        HCKClassifier().decision_function(X)
+        HCKClassifier(alpha=0.01, lengthscale=None, rank=128).decision_function(X)
 
 
 def test_one_class_only():
     with pytest.raises(ValueError, match="one class only"):
-        HCKClassifier().fit(X, np.ones(60))
+        HCKClassifier(alpha=0.01, lengthscale=None, rank=128).fit(X, np.ones(60))
 
 
 def test_continuous_labels():
     with pytest.raises(ValueError, match=r"Unknown label type"):
-        HCKClassifier().fit(X, y)
+        HCKClassifier(alpha=0.01, lengthscale=None, rank=128).fit(X, y)
 
 
 @pytest.mark.parametrize("weights", [np.ones(59), -np.ones(60), np.zeros(60), np.full(60, np.nan)])
 def test_bad_weights(weights):
     with pytest.raises(ValueError, match=r"weight|NaN"):
-        HCKRegressor().fit(X, y, sample_weight=weights)
+        HCKRegressor(alpha=0.01, lengthscale=None, rank=128).fit(X, y, sample_weight=weights)
 
 
 def test_alpha_zero_interpolates_where_the_kernel_allows_it():
-    model = HCKRegressor("laplace", alpha=0.0, rank=10, random_state=0).fit(X, y)
+    model = HCKRegressor("laplace", alpha=0.0, rank=10, random_state=0, lengthscale=None).fit(X, y)
     np.testing.assert_allclose(model.predict(X), y, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_indefinite_kernel_says_what_to_raise(dtype):
     with pytest.raises(NotPositiveDefiniteError, match=rf"(?s)torch\.{dtype}.*alpha.*jitter.*dtype"):
-        HCKRegressor(indefinite, alpha=0.0, rank=10, dtype=dtype, random_state=0).fit(X, y)
+        HCKRegressor(indefinite, alpha=0.0, rank=10, dtype=dtype, random_state=0, lengthscale=None).fit(X, y)
 
 
 def test_repeated_points_without_noise_get_a_jitter_and_a_warning():
     twice = np.repeat(X, 2, axis=0)
     with pytest.warns(NumericalWarning, match=r"not positive definite in \d+ of \d+ blocks; a jitter of"):
-        model = HCKRegressor("laplace", alpha=0.0, leaf_size=40, rank=10, random_state=0).fit(
-            twice, np.repeat(y, 2)
-        )
+        model = HCKRegressor(
+            "laplace", alpha=0.0, leaf_size=40, rank=10, random_state=0, lengthscale=None
+        ).fit(twice, np.repeat(y, 2))
     np.testing.assert_allclose(model.predict(X), y, rtol=1e-3)
 
 
 def test_a_failed_refit_keeps_the_old_model():
-    model = HCKRegressor(random_state=0).fit(X, y)
+    model = HCKRegressor(random_state=0, alpha=0.01, lengthscale=None, rank=128).fit(X, y)
     before = model.predict(X)
     with pytest.raises(ValueError, match="unknown kernel"):
         model.set_params(kernel="nope").fit(X, y)
@@ -153,7 +153,7 @@ def test_a_failed_refit_keeps_the_old_model():
 
 
 def test_a_late_failure_keeps_the_old_regressor():
-    model = HCKRegressor(random_state=0).fit(X, y)
+    model = HCKRegressor(random_state=0, alpha=0.01, lengthscale=None, rank=128).fit(X, y)
     before = model.predict(X)
     with pytest.raises(NotPositiveDefiniteError):
         model.set_params(kernel=indefinite, alpha=0.0, rank=10).fit(X, y + 100)
@@ -161,7 +161,7 @@ def test_a_late_failure_keeps_the_old_regressor():
 
 
 def test_a_late_failure_keeps_the_old_classifier():
-    model = HCKClassifier(random_state=0).fit(X, np.arange(60) % 3)
+    model = HCKClassifier(random_state=0, alpha=0.01, lengthscale=None, rank=128).fit(X, np.arange(60) % 3)
     before = model.predict(X)
     with pytest.raises(ValueError, match="one class only"):
         model.fit(X, np.ones(60))
@@ -170,14 +170,16 @@ def test_a_late_failure_keeps_the_old_classifier():
 
 @pytest.mark.parametrize("value", ["tree", None, 3])
 def test_things_that_are_no_sequence(value):
-    model = HCKRegressor(lambda a, b: np.ones((len(a), len(b))), partition="kernel").fit(
-        ["a", "b"], [1.0, 2.0]
-    )
+    model = HCKRegressor(
+        lambda a, b: np.ones((len(a), len(b))), partition="kernel", alpha=0.01, lengthscale=None, rank=128
+    ).fit(["a", "b"], [1.0, 2.0])
     with pytest.raises(TypeError, match="expected a sequence of points"):
         model.predict(value)
 
 
 def test_zero_weights_with_a_tree_that_has_the_points():
-    tree = HCKRegressor(rank=10, random_state=0).fit(X, y).tree_
+    tree = HCKRegressor(rank=10, random_state=0, alpha=0.01, lengthscale=None).fit(X, y).tree_
     with pytest.raises(ValueError, match="points of weight 0 are left out"):
-        HCKRegressor(partition=tree).fit(X, y, sample_weight=np.arange(60.0))
+        HCKRegressor(partition=tree, alpha=0.01, lengthscale=None, rank=128).fit(
+            X, y, sample_weight=np.arange(60.0)
+        )

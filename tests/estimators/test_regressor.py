@@ -54,7 +54,7 @@ def test_prediction_is_ridge_regression_with_the_hierarchical_kernel(data, parti
 def test_several_targets_are_several_regressions(data):
     X, y, X_new = data
     both = np.stack([y, y**2], 1)
-    model = HCKRegressor(lengthscale=0.3, rank=32, random_state=0)
+    model = HCKRegressor(lengthscale=0.3, rank=32, random_state=0, alpha=0.01)
     together = model.fit(X, both).predict(X_new)
     assert together.shape == (41, 2)
     for column in range(2):
@@ -65,7 +65,7 @@ def test_several_targets_are_several_regressions(data):
 
 def test_shifted_targets_shift_predictions(data):
     X, y, X_new = data
-    model = HCKRegressor(lengthscale=0.3, rank=32, random_state=0)
+    model = HCKRegressor(lengthscale=0.3, rank=32, random_state=0, alpha=0.01)
     np.testing.assert_allclose(
         model.fit(X, y + 1000).predict(X_new), model.fit(X, y).predict(X_new) + 1000, rtol=1e-9
     )
@@ -74,7 +74,7 @@ def test_shifted_targets_shift_predictions(data):
 def test_sample_weights_count_points(data):
     X, y, X_new = data
     weight = np.random.default_rng(1).integers(0, 4, len(y))
-    model = HCKRegressor(lengthscale=0.3, alpha=0.05, leaf_size=2000)
+    model = HCKRegressor(lengthscale=0.3, alpha=0.05, leaf_size=2000, rank=128)
     weighted = model.fit(X, y, sample_weight=weight).predict(X_new)
     repeated = model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).predict(X_new)
     np.testing.assert_allclose(weighted, repeated, rtol=1e-8)
@@ -95,7 +95,9 @@ def test_sample_weights_on_a_deep_tree_are_noise_per_point(data):
 def test_sparse_is_dense(data, kernel, partition):
     X, y, X_new = data
     X, X_new = np.where(X < 0.5, 0, X), np.where(X_new < 0.5, 0, X_new)
-    model = HCKRegressor(kernel, lengthscale=[0.3, 0.5, 1.0], rank=20, partition=partition, random_state=0)
+    model = HCKRegressor(
+        kernel, lengthscale=[0.3, 0.5, 1.0], rank=20, partition=partition, random_state=0, alpha=0.01
+    )
     dense = model.fit(X, y).predict(X_new)
     model.fit(sp.csr_matrix(X), y)
     np.testing.assert_allclose(model.predict(sp.csr_matrix(X_new)), dense, rtol=1e-6)
@@ -105,7 +107,7 @@ def test_sparse_is_dense(data, kernel, partition):
 
 def test_tensors_in_tensors_out(data):
     X, y, X_new = data
-    model = HCKRegressor(lengthscale=0.3, rank=32, random_state=0)
+    model = HCKRegressor(lengthscale=0.3, rank=32, random_state=0, alpha=0.01)
     expected = model.fit(X, y).predict(X_new)
     model.fit(torch.from_numpy(X), torch.from_numpy(y))
     predicted = model.predict(torch.from_numpy(X_new))
@@ -116,7 +118,9 @@ def test_tensors_in_tensors_out(data):
 
 def test_float32_is_close_to_float64(data):
     X, y, X_new = data
-    model = HCKRegressor(lengthscale=0.3, jitter=1e-4, rank=32, random_state=0, landmarks="uniform")
+    model = HCKRegressor(
+        lengthscale=0.3, jitter=1e-4, rank=32, random_state=0, landmarks="uniform", alpha=0.01
+    )
     double = model.fit(X, y).predict(X_new)
     single = HCKRegressor(
         lengthscale=0.3,
@@ -125,6 +129,7 @@ def test_float32_is_close_to_float64(data):
         landmarks=[model.forest_.members[0].landmarks.of_slot(i).x for i in range(len(model.tree_.inner))],
         rank=32,
         dtype="float32",
+        alpha=0.01,
     )
     single.fit(X, y)
     assert single.predict(X_new).dtype == np.float32
@@ -140,7 +145,9 @@ def test_strings_with_a_kernel_of_their_own():
     rng = np.random.default_rng(0)
     words = ["".join(rng.choice(list("abcdefghij"), 5)) for _ in range(200)]
     y = np.array([("a" in w) + 2.0 * ("b" in w) for w in words])
-    model = HCKRegressor(shared_letters, partition="kernel", rank=10, alpha=1e-3, random_state=0)
+    model = HCKRegressor(
+        shared_letters, partition="kernel", rank=10, alpha=1e-3, random_state=0, lengthscale=None
+    )
     model.fit(words, y)
     assert model.tree_.depth > 2
     np.testing.assert_allclose(model.predict(words), y, atol=0.02)
@@ -158,14 +165,25 @@ def test_objects_of_any_kind_and_kernels_of_kernels(kind):
     things = [kind(rng.choice(10, rng.integers(2, 6), replace=False).tolist()) for _ in range(100)]
     y = np.array([(1 in t) + 2.0 * (2 in t) for t in things])
     kernel = 0.5 * CallableKernel(shared_members) + CallableKernel(shared_members)
-    model = HCKRegressor(kernel, partition="kernel", rank=10, alpha=1e-3, random_state=0).fit(things, y)
+    model = HCKRegressor(
+        kernel, partition="kernel", rank=10, alpha=1e-3, random_state=0, lengthscale=None
+    ).fit(things, y)
     assert model.tree_.depth > 1
     np.testing.assert_allclose(model.predict(things), y, atol=0.02)
 
 
 def test_landmarks_that_are_objects():
     words = ["abc", "bcd", "cde", "def", "efg", "fgh", "ghi", "hij"]
-    model = HCKRegressor(shared_members, partition="kernel", leaf_size=2, landmarks=words[:3], random_state=0)
+    model = HCKRegressor(
+        shared_members,
+        partition="kernel",
+        leaf_size=2,
+        landmarks=words[:3],
+        random_state=0,
+        alpha=0.01,
+        lengthscale=None,
+        rank=128,
+    )
     assert model.fit(words, np.arange(8.0)).forest_.members[0].landmarks.rank == 3
 
 
@@ -175,7 +193,9 @@ def test_one_outlier_does_not_spoil_float32(kernel):
     X[0] = 30
     y = np.sin(5 * X[:, 1])
     double, single = (
-        HCKRegressor(kernel, lengthscale=0.3, rank=32, dtype=dtype, random_state=0).fit(X, y).predict(X)
+        HCKRegressor(kernel, lengthscale=0.3, rank=32, dtype=dtype, random_state=0, alpha=0.01)
+        .fit(X, y)
+        .predict(X)
         for dtype in ("float64", "float32")
     )
     assert np.abs(single - double).mean() < 0.02  # trees differ
@@ -184,19 +204,22 @@ def test_one_outlier_does_not_spoil_float32(kernel):
 @pytest.mark.parametrize("offset", [0, 1e4, 1e8])
 def test_large_offsets_of_targets_in_float32(data, offset):
     X, y, _ = data
-    model = HCKRegressor(lengthscale=0.3, rank=32, dtype="float32", random_state=0).fit(X, y + offset)
+    model = HCKRegressor(lengthscale=0.3, rank=32, dtype="float32", random_state=0, alpha=0.01).fit(
+        X, y + offset
+    )
     assert model.forest_(X).flatten().numpy() == pytest.approx(y - y.mean(), abs=0.5)
 
 
 def test_landmarks_of_another_model_are_kept(data):
     X, y, X_new = data
-    first = HCKRegressor(lengthscale=0.3, rank=20, random_state=0).fit(X, y)
+    first = HCKRegressor(lengthscale=0.3, rank=20, random_state=0, alpha=0.01).fit(X, y)
     again = HCKRegressor(
         lengthscale=0.3,
         rank=20,
         partition=first.tree_,
         landmarks=first.forest_.members[0].landmarks,
         random_state=1,
+        alpha=0.01,
     )
     np.testing.assert_array_equal(again.fit(X, y).predict(X_new), first.predict(X_new))
 
@@ -204,13 +227,15 @@ def test_landmarks_of_another_model_are_kept(data):
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
 def test_very_few_points(n):
     X = np.arange(n, dtype=float)[:, None]
-    model = HCKRegressor(rank=1, alpha=1e-6, kernel="laplace", random_state=0).fit(X, X[:, 0])
+    model = HCKRegressor(rank=1, alpha=1e-6, kernel="laplace", random_state=0, lengthscale=None).fit(
+        X, X[:, 0]
+    )
     np.testing.assert_allclose(model.predict(X), X[:, 0], atol=1e-4)
 
 
 def test_chunked_prediction_is_the_same(data):
     X, y, X_new = data
-    model = HCKRegressor(lengthscale=0.3, rank=20, random_state=0)
+    model = HCKRegressor(lengthscale=0.3, rank=20, random_state=0, alpha=0.01)
     expected = model.fit(X, y).predict(X_new)
     model.set_params(memory_budget="200 kB").fit(X, y)
     np.testing.assert_allclose(model.predict(X_new), expected, rtol=1e-10)
@@ -218,9 +243,9 @@ def test_chunked_prediction_is_the_same(data):
 
 def test_progress_is_shown_when_asked_for(data, capsys):
     X, y, X_new = data
-    HCKRegressor(rank=20, random_state=0).fit(X, y).predict(X_new)
+    HCKRegressor(rank=20, random_state=0, alpha=0.01, lengthscale=None).fit(X, y).predict(X_new)
     assert capsys.readouterr().out == ""
-    HCKRegressor(rank=20, random_state=0, verbose=1).fit(X, y).predict(X_new)
+    HCKRegressor(rank=20, random_state=0, verbose=1, alpha=0.01, lengthscale=None).fit(X, y).predict(X_new)
     shown = capsys.readouterr().out
     assert "Leaves: factor" in shown
     assert "Predict" in shown

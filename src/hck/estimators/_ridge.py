@@ -15,8 +15,9 @@ from torch import Tensor
 
 from hck.estimators._base import HCKEstimator, describe_parameters
 from hck.estimators._scaling import Scaling, other_units
-from hck.hierarchy import Blueprint, Extension, Factor, Forest, ridge, share_points
-from hck.hierarchy.leave_one_out import leave_one_out
+from hck.hierarchy import Blueprint, Extension, Forest, ridge, share_points
+from hck.hierarchy.posterior import ridge_and_left_out
+from hck.hierarchy.ridge import bytes_needed
 from hck.kernels import Kernel, make_kernel
 from hck.memory import resolve_budget
 from hck.partition import Tree
@@ -44,6 +45,9 @@ fit_time : {"fast", "balanced", "best"} or float, default="balanced"
     How much work may be done, where something is chosen: seconds, roughly, or a name. Balanced takes about
     half a minute and another for every 60,000 points on two cores; fast a fifth of that, best eight times as
     much. It is an amount of work rather than a clock, so that results are reproducible.
+leave_one_out : bool, default=True
+    Whether `fit` also predicts each training point from all others, in closed form, which takes about half as
+    long again: for errors without a hold-out, and for probabilities.
 {settings}"""
 
 
@@ -77,6 +81,7 @@ class RidgeEstimator(HCKEstimator):
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "scale": [StrOptions({"auto", "standard", "minmax"}), None],
         "fit_time": [StrOptions({"fast", "balanced", "best"}), Interval(Real, 0, None, closed="neither")],
+        "leave_one_out": ["boolean"],
         "n_trees": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     }
@@ -89,6 +94,7 @@ class RidgeEstimator(HCKEstimator):
         alpha: Any = "auto",
         scale: Any = "auto",
         fit_time: Any = "balanced",
+        leave_one_out: bool = True,
         n_trees: Any = "auto",
         rank: Any = "auto",
         leaf_size: int | None = None,
@@ -106,6 +112,7 @@ class RidgeEstimator(HCKEstimator):
         self.alpha = alpha
         self.scale = scale
         self.fit_time = fit_time
+        self.leave_one_out = leave_one_out
         self.n_trees = n_trees
         self.rank = rank
         self.leaf_size = leaf_size
@@ -125,7 +132,12 @@ class RidgeEstimator(HCKEstimator):
 
     @torch.no_grad()
     def _train(
-        self, X: Any, targets: np.ndarray, sample_weight: Any, loss: Callable[[Tensor, np.ndarray], Loss]
+        self,
+        X: Any,
+        targets: np.ndarray,
+        sample_weight: Any,
+        loss: Callable[[Tensor, np.ndarray], Loss],
+        left_out: bool,
     ) -> dict[str, Any]:
         """Solve (K_h + α diag(1/weight)) w = targets − intercept, for several targets at once.
 
@@ -135,15 +147,15 @@ class RidgeEstimator(HCKEstimator):
         targets : ndarray of shape (n, columns)
         sample_weight : array-like of shape (n,), float or None
         loss : callable
-            (targets, rows) ↦ the loss of predictions of these rows.
+            (targets of some rows, the rows) ↦ the loss of predictions of these targets.
+        left_out : bool
+            Whether to predict every target from all others as well, where memory suffices.
 
         Returns
         -------
         dict
             The fitted attributes, to be set once nothing can fail any more.
         """
-        for name in ("_left_out_values", "_calibration"):  # of an earlier fit
-            self.__dict__.pop(name, None)
         points, rng = self._points(X), check_random_state(self.random_state)
         y = torch.tensor(targets, dtype=torch.float64)
         used = np.arange(len(y))
@@ -158,22 +170,30 @@ class RidgeEstimator(HCKEstimator):
         points = scaling(points)
         intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
         y = y - intercept
-        selection = self._select(points, units, y, weight, lambda rows: loss(y, used[rows]), rng)
+        spread = y.std(0, correction=0)
+        data = Observations(points, y / spread.where(spread > 0, 1.0))
+        data.noise = None if weight is None else 1 / weight
+        selection = self._select(data, units, lambda rows: loss(data.y[rows], used[rows]), rng)
         noise: float | Tensor = selection.alpha if weight is None else selection.alpha / weight
         seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
         shape = Shape(selection.n_trees, selection.leaf_size, selection.rank)
 
-        def train(blueprint: Blueprint) -> Extension:
-            return share_points(ridge(blueprint, noise, y), points)
+        def train(blueprint: Blueprint) -> tuple[Extension, Tensor | None]:
+            fits = bytes_needed(blueprint, y.shape[1], 0)[0] <= blueprint.budget
+            if left_out and fits:
+                extension, other = ridge_and_left_out(blueprint, noise, y)
+                return share_points(extension, points), other.cpu()
+            return share_points(ridge(blueprint, noise, y), points), None
 
-        members = self._for_each_tree(train, selection.kernel, points, seeds, shape)
+        trained = self._for_each_tree(train, selection.kernel, points, seeds, shape)
+        members, others = [member for member, _ in trained], [each for _, each in trained if each is not None]
         return {
             "trees_": [member.tree for member in members],
             "forest_": Forest(members),
             "intercept_": intercept.numpy(),
             "selection_": selection,
             "_scaling": scaling,
-            "_training": (y, noise, shape),
+            "_left_out": torch.stack(others).mean(0).numpy() + intercept.numpy() if others else None,
             "_used": used,
         }
 
@@ -203,15 +223,14 @@ class RidgeEstimator(HCKEstimator):
 
     def _select(
         self,
-        points: Points,
+        data: Observations,
         units: dict[str, Tensor | None],
-        y: Tensor,
-        weight: Tensor | None,
         loss: Callable[[np.ndarray], Loss],
         rng: np.random.RandomState,
     ) -> Selection:
         """Choose what was not given."""
-        start, work = time.perf_counter(), allowed_work(self.fit_time, len(points), points.device)
+        start, points = time.perf_counter(), data.points
+        work = allowed_work(self.fit_time, len(points), points.device)
         kernel, alpha = self._given_kernel(), None if isinstance(self.alpha, str) else float(self.alpha)
         if kernel is None:
             make_kernel("gaussian" if self.kernel == "auto" else self.kernel, 1.0)  # or an error
@@ -220,9 +239,6 @@ class RidgeEstimator(HCKEstimator):
         if kernel is not None and alpha is not None:
             found = [Candidate(kernel, alpha, "given")]
         else:
-            spread = y.std(0, correction=0)
-            data = Observations(points, y / spread.where(spread > 0, 1.0))
-            data.noise = None if weight is None else 1 / weight
             contest = Contest(
                 data,
                 loss,
@@ -250,6 +266,15 @@ class RidgeEstimator(HCKEstimator):
             return shape
         return Shape(shape.n_trees, self.leaf_size, max(1, min(self.leaf_size, len(points)) // 8))
 
+    def _left_out_values(self) -> np.ndarray:
+        check_is_fitted(self, "trees_")
+        if self._left_out is None:
+            raise ValueError(
+                "nothing was left out in `fit`: use leave_one_out=True, or, if you do, give it more memory "
+                "(memory_budget)"
+            )
+        return self._left_out
+
     # Evaluation -------------------------------------------------------------------------------------
 
     def _evaluate(self, X: Any) -> Any:
@@ -260,29 +285,6 @@ class RidgeEstimator(HCKEstimator):
         intercept = torch.as_tensor(self.intercept_, device=values.device)
         values = (values + intercept).to(values.dtype)
         return values.to(X.device) if isinstance(X, Tensor) else values.detach().cpu().numpy()
-
-    @torch.no_grad()
-    def _left_out(self) -> np.ndarray:
-        """Every training target predicted from all others, (n, columns): the mean over trees. Kept."""
-        check_is_fitted(self, "trees_")
-        if not hasattr(self, "_left_out_values"):
-            y, noise, shape = self._training
-            total = torch.zeros_like(y)
-            for member in self.forest_.members:
-                blueprint = Blueprint.of(
-                    member.kernel,
-                    member.points,
-                    shape.rank,
-                    shape.leaf_size,
-                    partition=member.tree,
-                    landmarks=member.landmarks,
-                    jitter=self.jitter,
-                    memory_budget=self.memory_budget,
-                )
-                factor = Factor(blueprint, blueprint.pad_noise(noise), blueprint.budget)
-                total += leave_one_out(factor, y).mean.cpu()
-            self._left_out_values = (total / len(self.forest_.members)).numpy() + self.intercept_
-        return self._left_out_values
 
 
 def _check_weights(weight: Any, n: int) -> Tensor:

@@ -26,6 +26,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    calibration_ : hck.selection.loss.Calibration
+        From decision values to probabilities.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         The (weighted) mean of the ±1 targets.
     {attributes}
@@ -74,8 +76,12 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
             )
         columns = np.arange(1, 2) if len(classes) == 2 else np.arange(len(classes))
         targets = np.where(code[:, None] == columns, 1.0, -1.0)
-        fitted = self._train(X, targets, sample_weight, lambda _, rows: log_loss(code[rows]))
-        self._set_fitted(**fitted, classes_=classes, _code=code[fitted["_used"]])
+        fitted = self._train(
+            X, targets, sample_weight, lambda _, rows: log_loss(code[rows]), self.leave_one_out
+        )  # fmt: skip
+        others = fitted["_left_out"]
+        calibration = None if others is None else Calibration.fit(others, code[fitted["_used"]])
+        self._set_fitted(**fitted, classes_=classes, calibration_=calibration)
         return self
 
     def decision_function(self, X: Any) -> Any:
@@ -114,8 +120,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes.
 
-        A softmax of the decision values, with a slope and biases that fit those of left-out training points
-        best; so the first call takes about as long as training.
+        A softmax of the decision values, with the slope that fits those of left-out training points best.
+        Needs ``leave_one_out=True``.
 
         Parameters
         ----------
@@ -126,20 +132,19 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         ndarray of shape (n_samples, n_classes)
         """
         score = self.decision_function(X)
+        self._left_out_values()  # or an error
         score = score.cpu().numpy() if isinstance(score, Tensor) else score
-        if not hasattr(self, "_calibration"):
-            self._calibration = Calibration.fit(self._left_out(), self._code)
-        return self._calibration(score.reshape(len(score), -1))
+        return self.calibration_(score.reshape(len(score), -1))
 
     def loo_decision_function(self) -> np.ndarray:
         """The scores of each training point by all others, in closed form; the mean over trees.
 
-        It takes about as long as training, when it is first called.
+        Needs ``leave_one_out=True``.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Points of weight 0 are left out.
+            Without points of weight 0.
         """
-        values = self._left_out()
+        values = self._left_out_values()
         return values[:, 0] if len(self.classes_) == 2 else values

@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
-from torch import Tensor
 
 from hck.estimators._ridge import RidgeEstimator, describe_ridge
-from hck.selection.loss import Loss, squared_error
+from hck.selection.loss import squared_error
 
 
 @describe_ridge
@@ -66,7 +65,9 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         self
         """
         X, y = self._validate_training(X, y, multi_output=True, y_numeric=True)
-        fitted = self._train(X, y.reshape(len(y), -1), sample_weight, _loss)
+        fitted = self._train(
+            X, y.reshape(len(y), -1), sample_weight, lambda y, _: squared_error(y), self.leave_one_out
+        )
         self._set_fitted(**fitted, _one_target=y.ndim == 1)
         return self
 
@@ -85,20 +86,14 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         return values[:, 0] if self._one_target else values
 
     def loo_predict(self) -> np.ndarray:
-        """Predict each training target from all others, in closed form; the mean over trees.
+        """Each training target predicted from all others, in closed form; the mean over trees.
 
-        It takes about as long as training, when it is first called.
+        The lengthscales and alpha are those that were chosen with all points. Needs ``leave_one_out=True``.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Points of weight 0 are left out.
+            Without points of weight 0.
         """
-        values = self._left_out()
+        values = self._left_out_values()
         return values[:, 0] if self._one_target else values
-
-
-def _loss(y: Tensor, rows: np.ndarray) -> Loss:
-    """The squared error, each target relative to its spread, as they are when parameters are chosen."""
-    some = y / y.std(0, correction=0).where(y.std(0, correction=0) > 0, 1.0)
-    return squared_error(some[rows])

@@ -170,6 +170,20 @@ class Posterior:
         return new + correction(x) + trend.to(self.y) @ beta.to(self.y)
 
 
+def ridge_and_left_out(blueprint: Blueprint, noise: float | Tensor, b: Tensor) -> tuple[Extension, Tensor]:
+    """What `hck.hierarchy.ridge` returns, and each of the b predicted from all others: (n, columns)."""
+
+    def work() -> tuple[Extension, Tensor]:
+        variance, layout = blueprint.pad_noise(noise), blueprint.layout
+        padded = layout.pad(b, variance)
+        factor = Factor(blueprint, variance, blueprint.budget, padded, verbose=blueprint.verbose)
+        solved = solve_filtered(blueprint, factor, factor.filtered)
+        w = layout.unpad(torch.cat([solved.weights, solved.weights.new_zeros(1, solved.weights.shape[1])]))
+        return solved, leave_one_out(factor, b, w).mean
+
+    return linalg.without_waiting(work, blueprint.points.device)
+
+
 def solve_filtered(blueprint: Blueprint, factor: Factor, filtered: Filtered) -> Extension:
     """x ↦ k_h(x, X) (K_h + noise)⁻¹ b for right-hand sides that have gone up."""
     b = filtered.b

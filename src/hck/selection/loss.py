@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
+from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from torch import Tensor
 
@@ -64,51 +64,43 @@ def log_loss(code: np.ndarray) -> Loss:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Probabilities of classes from decision values: a softmax of slope · value + bias.
+    """Probabilities of classes from decision values: a softmax of slope · value.
 
-    Two classes have one column of values, that of the second class against the first.
+    Two classes have one column of values, that of the second class against the first. There are no biases, so
+    that the most probable class is the one with the largest value.
 
     Attributes
     ----------
     slope : float
-    bias : ndarray of shape (classes,)
     loss : float
         The mean of −log p(class) on the observations that it was fitted to.
     """
 
     slope: float
-    bias: np.ndarray
-    loss: float
+    loss: float = np.nan
 
     @classmethod
     def fit(cls, decision: np.ndarray, code: np.ndarray) -> "Calibration":
-        """The slope and the biases of the largest likelihood.
+        """The slope of the largest likelihood.
 
         Parameters
         ----------
         decision : ndarray of shape (n, classes), or (n, 1) for two classes
-            Of observations that were left out, or these are too sure of themselves.
+            Of observations that were left out: others are too sure of themselves.
         code : ndarray of shape (n,)
             The number of each observation's class.
         """
-        scores = _scores(decision)
-        n, classes = scores.shape
-        hot = np.zeros((n, classes))
-        hot[np.arange(n), code] = 1
+        scores, every = _scores(decision), np.arange(len(code))
 
-        def negative(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            slope, bias = np.exp(theta[0]), np.concatenate([[0.0], theta[1:]])
-            logits = slope * scores + bias
-            wrong = (softmax(logits, 1) - hot) / n
-            gradient = np.concatenate([[slope * (wrong * scores).sum()], wrong.sum(0)[1:]])
-            return -float(log_softmax(logits, 1)[np.arange(n), code].mean()), gradient
+        def loss(log_slope: float) -> float:
+            return -float(log_softmax(np.exp(log_slope) * scores, 1)[every, code].mean())
 
-        found = minimize(negative, np.zeros(classes), jac=True, method="L-BFGS-B")
-        return cls(float(np.exp(found.x[0])), np.concatenate([[0.0], found.x[1:]]), float(found.fun))
+        found = minimize_scalar(loss, bounds=(-5, 7), method="bounded")
+        return cls(float(np.exp(found.x)), float(found.fun))
 
     def __call__(self, decision: np.ndarray) -> np.ndarray:
         """Probabilities: shape (n, classes)."""
-        return softmax(self.slope * _scores(decision) + self.bias, 1)
+        return softmax(self.slope * _scores(decision), 1)
 
 
 def _scores(decision: np.ndarray) -> np.ndarray:

@@ -63,7 +63,7 @@ def forest_shape(
     if n_trees is None and tree_work(n, d, n, 1) <= work / 2 and 3 * n * n <= memory:
         return Shape(1, n, max(1, n // ratio))
     trees, best = n_trees or 8, 64
-    largest = min(n, int(memory / (3 * n)))
+    largest = int(min(n, memory / (3 * n)))
     for step in range(1, 200):
         size = int(64 * 1.05**step)
         if size > largest or trees * tree_work(n, d, size, max(1, size // ratio)) > work:
