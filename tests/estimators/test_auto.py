@@ -161,3 +161,12 @@ def test_tensors():
 def test_bad_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
         HCKRegressor(**parameters).fit(X, Y)
+
+
+def test_rare_classes_are_compared_with_their_intercept():
+    """The loss of left-out labels is that of decision values, whose mean is the intercept."""
+    rare = truth(X) > 2.4
+    chosen = HCKClassifier(fit_time="fast", random_state=0).fit(X, rare).selection_
+    share = rare.mean()
+    chance = -(share * np.log(share) + (1 - share) * np.log(1 - share))
+    assert chosen.candidates[0].loss < 0.6 * chance

@@ -136,7 +136,7 @@ class RidgeEstimator(HCKEstimator):
         X: Any,
         targets: np.ndarray,
         sample_weight: Any,
-        loss: Callable[[Tensor, np.ndarray], Loss],
+        loss: Callable[[np.ndarray], Loss],
         left_out: bool,
     ) -> dict[str, Any]:
         """Solve (K_h + α diag(1/weight)) w = targets − intercept, for several targets at once.
@@ -147,7 +147,7 @@ class RidgeEstimator(HCKEstimator):
         targets : ndarray of shape (n, columns)
         sample_weight : array-like of shape (n,), float or None
         loss : callable
-            (targets of some rows, the rows) ↦ the loss of predictions of these targets.
+            Some rows ↦ the loss of predictions of their targets.
         left_out : bool
             Whether to predict every target from all others as well, where memory suffices.
 
@@ -171,9 +171,14 @@ class RidgeEstimator(HCKEstimator):
         intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
         y = y - intercept
         spread = y.std(0, correction=0)
-        data = Observations(points, y / spread.where(spread > 0, 1.0))
-        data.noise = None if weight is None else 1 / weight
-        selection = self._select(data, units, lambda rows: loss(data.y[rows], used[rows]), rng)
+        spread = spread.where(spread > 0, 1.0)
+        data = Observations(points, y / spread, noise=None if weight is None else 1 / weight)
+
+        def loss_of(rows: np.ndarray) -> Loss:
+            inner = loss(used[rows])
+            return lambda predicted: inner(predicted * spread.numpy() + intercept.numpy())
+
+        selection = self._select(data, units, loss_of, rng)
         noise: float | Tensor = selection.alpha if weight is None else selection.alpha / weight
         seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
         shape = Shape(selection.n_trees, selection.leaf_size, selection.rank)

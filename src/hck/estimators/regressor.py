@@ -65,9 +65,10 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         self
         """
         X, y = self._validate_training(X, y, multi_output=True, y_numeric=True)
+        targets = y.reshape(len(y), -1)
         fitted = self._train(
-            X, y.reshape(len(y), -1), sample_weight, lambda y, _: squared_error(y), self.leave_one_out
-        )
+            X, targets, sample_weight, lambda rows: squared_error(targets[rows]), self.leave_one_out
+        )  # fmt: skip
         self._set_fitted(**fitted, _one_target=y.ndim == 1)
         return self
 

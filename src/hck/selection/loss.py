@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from torch import Tensor
 
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.factor import Factor
@@ -46,11 +45,12 @@ def left_out_means(
     return total
 
 
-def squared_error(y: Tensor) -> Loss:
-    """The mean squared error, relative to the variance of y."""
-    observed = y.double().cpu().numpy().reshape(len(y), -1)
-    spread = float(((observed - observed.mean(0)) ** 2).mean()) or 1.0
-    return lambda predicted: float(((predicted - observed) ** 2).mean()) / spread
+def squared_error(y: np.ndarray) -> Loss:
+    """The mean squared error, of each column relative to the variance of y."""
+    observed = np.asarray(y, dtype=float).reshape(len(y), -1)
+    spread = observed.var(0)
+    spread = np.where(spread > 0, spread, 1.0)
+    return lambda predicted: float((((predicted - observed) ** 2).mean(0) / spread).mean())
 
 
 def log_loss(code: np.ndarray) -> Loss:
