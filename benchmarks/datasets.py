@@ -1,8 +1,9 @@
 """Data sets for the benchmarks, prepared as in the paper.
 
 Features are scaled to [0, 1] with the training data (or kept, if already in [-1, 1]), training records are
-shuffled, and duplicate or contradicting ones are removed. Files `<name>.npz` are looked for in the folder
-that the environment variable HCK_DATA names.
+shuffled, and duplicate or contradicting ones are removed. `records` and `flights` give data as they are, for
+benchmarks that split and scale by themselves. Files `<name>.npz` are looked for in the folder that the
+environment variable HCK_DATA names.
 """
 
 import os
@@ -57,6 +58,27 @@ class Dataset:
 def load(name: str) -> Dataset:
     """One of `NAMES`."""
     return _LOADERS[name](name)
+
+
+def records(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """X and y of a regression problem (elevators, pol or cadata), neither split nor scaled."""
+    arrays = _read(name)
+    return arrays["X"].astype(float), arrays["y"].astype(float)
+
+
+def flights() -> tuple[np.ndarray, np.ndarray]:
+    """Features of flights from January to June, ordered by time, and their delays in minutes.
+
+    The features: the day of the year, the minute of the day as a point on a circle, the distance, and the
+    latitudes and longitudes of origin and destination.
+    """
+    arrays = _read("flights3m")
+    month, day, minute, distance, origin, destination = arrays["X"].T.astype(int)
+    before = np.cumsum([0, 31, 28, 31, 30, 31])  # days before each month
+    angle = 2 * np.pi * minute / (24 * 60)
+    places = arrays["airport_latlon"].astype(float)
+    columns = [before[month - 1] + day, np.sin(angle), np.cos(angle), distance]
+    return np.column_stack([*columns, places[origin], places[destination]]), arrays["y"].astype(float)
 
 
 def _read(name: str) -> dict[str, np.ndarray]:
