@@ -288,7 +288,8 @@ def show_recovered_predictions(record: Record, console: Console) -> None:
     add_columns(table, "draw", "parameters", "RMSE", "NLPD", "over the best", "coverage", "fit", "predict")
     for draw in record["draws"]:
         best, low, high = draw["best"], *COVERAGE
-        rows = {"true, exact": {"score": best}, "true, hck": {"score": draw["hck with the truth"]}}
+        exact = "true, exact" if draw["how"] == "exactly" else "true, as drawn"
+        rows = {exact: {"score": best}, "true, hck": {"score": draw["hck with the truth"]}}
         rows |= {f"learned, {name}": found for name, found in draw["learned"].items()}
         for name, found in rows.items():
             s = found["score"]

@@ -170,3 +170,28 @@ def test_rare_classes_are_compared_with_their_intercept():
     share = rare.mean()
     chance = -(share * np.log(share) + (1 - share) * np.log(1 - share))
     assert chosen.candidates[0].loss < 0.6 * chance
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e3])
+def test_the_unit_of_weights_changes_nothing(size):
+    weight = RNG.uniform(0.5, 2, 600)
+    settings = {"lengthscale": 1.0, "scale": "standard", "rank": 64, "random_state": 0}
+    here, there = (HCKRegressor(**settings).fit(X, Y, sample_weight=w) for w in (weight, size * weight))
+    np.testing.assert_allclose(there.predict(NEW), here.predict(NEW), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e3])
+def test_the_size_of_a_kernel_changes_nothing(size):
+    settings = {"scale": "standard", "rank": 64, "random_state": 0}
+    here, there = (HCKRegressor(k, **settings).fit(X, Y) for k in (Gaussian(1.0), size * Gaussian(1.0)))
+    np.testing.assert_allclose(there.predict(NEW), here.predict(NEW), rtol=1e-6, atol=1e-8)
+
+
+def test_a_tree_and_landmarks_belong_to_features_as_they_are():
+    x = X / UNITS
+    tree = HCKRegressor(lengthscale=1.0, alpha=0.1, rank=32, random_state=0).fit(x, Y).tree_
+    model = HCKRegressor(partition=tree, landmarks=x[:20], fit_time=0.1, random_state=0).fit(x, Y)
+    assert model._scaling.factor is None
+    assert np.mean((model.predict(NEW / UNITS) - truth(NEW)) ** 2) < 0.05
+    with pytest.raises(ValueError, match="scale=None"):
+        HCKRegressor(partition=tree, scale="minmax").fit(x, Y)

@@ -25,14 +25,15 @@ from hck.points import DensePoints, Points, SparsePoints, as_points_like
 from hck.selection.auto import Candidate, Contest, Selection, choose
 from hck.selection.likelihood import Observations
 from hck.selection.loss import Loss
-from hck.selection.work import Shape, allowed_work, forest_shape
+from hck.selection.work import UNKNOWN, Shape, allowed_work, forest_shape
 
 _MOST_DENSE = 10**8  # numbers: smaller sparse data are made dense where we choose what to do with them
 
 _PARAMETERS = """kernel : str, Kernel or callable, default="auto"
     The base kernel: a name (``"gaussian"``, ``"laplace"``, ``"inverse_multiquadric"``, ``"matern12"``,
     ``"matern32"``, ``"matern52"``), an object of `hck.kernels`, a function k(A, B) that returns the matrix of
-    kernel values between two sets of points, or ``"auto"``, to choose between Gaussian and Matérn-3/2.
+    kernel values between two sets of points, or ``"auto"``, to choose between Gaussian and Matérn-3/2
+    (Gaussian where a lengthscale is given).
 lengthscale : "auto", float, array-like of shape (n_features,) or None, default="auto"
     σ of a named kernel: one number, or one per feature; None means 1. ``"auto"``: one for all by
     leave-one-out loss, or one per feature by likelihood, whichever predicts left-out observations better.
@@ -40,7 +41,8 @@ alpha : "auto" or float, default="auto"
     λ ≥ 0, the ridge: larger is smoother. ``"auto"``: chosen on left-out observations.
 scale : {"auto", "standard", "minmax"} or None, default="auto"
     How features are scaled first: to mean 0 and variance 1, to [0, 1], or not. ``"auto"``: standard where
-    lengthscales are chosen, else not. Sparse features are not centred.
+    lengthscales are chosen and neither a tree nor landmarks are given, else not. Large sparse data stay
+    sparse, and are not centred.
 fit_time : {"fast", "balanced", "best"} or float, default="balanced"
     How much work may be done, where something is chosen: seconds, roughly, or a name. Balanced takes about
     half a minute and another for every 60,000 points on two cores; fast a fifth of that, best eight times as
@@ -172,14 +174,17 @@ class RidgeEstimator(HCKEstimator):
         y = y - intercept
         spread = y.std(0, correction=0)
         spread = spread.where(spread > 0, 1.0)
-        data = Observations(points, y / spread, noise=None if weight is None else 1 / weight)
+        relative = None if weight is None else weight.mean() / weight
+        data = Observations(points, y / spread, noise=relative)
 
         def loss_of(rows: np.ndarray) -> Loss:
             inner = loss(used[rows])
             return lambda predicted: inner(predicted * spread.numpy() + intercept.numpy())
 
         selection = self._select(data, units, loss_of, rng)
-        noise: float | Tensor = selection.alpha if weight is None else selection.alpha / weight
+        noise: float | Tensor = selection.alpha if relative is None else selection.alpha * relative
+        if weight is not None and not isinstance(self.alpha, str):
+            noise = selection.alpha / weight
         seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
         shape = Shape(selection.n_trees, selection.leaf_size, selection.rank)
 
@@ -215,8 +220,14 @@ class RidgeEstimator(HCKEstimator):
         return isinstance(self.kernel, str) and isinstance(self.lengthscale, str)
 
     def _scale_kind(self) -> str | None:
+        placed = isinstance(self.partition, Tree) or not isinstance(self.landmarks, str)
         if self.scale == "auto":
-            return "standard" if self._chooses_lengthscales() else None
+            return "standard" if self._chooses_lengthscales() and not placed else None
+        if self.scale is not None and placed:
+            raise ValueError(
+                "a tree or landmarks that are given belong to features as they are: use scale=None, and "
+                "scale them yourself"
+            )
         return self.scale
 
     def _given_kernel(self) -> Kernel | None:
@@ -266,10 +277,14 @@ class RidgeEstimator(HCKEstimator):
         if not isinstance(self.rank, str):
             return Shape(n_trees or 1, self.leaf_size, self.rank)
         memory = resolve_budget(self.memory_budget, points.device) / points.dtype.itemsize
-        shape = forest_shape(len(points), points.values_per_point, work, memory, n_trees)
-        if self.leaf_size is None:
-            return shape
-        return Shape(shape.n_trees, self.leaf_size, max(1, min(self.leaf_size, len(points)) // 8))
+        leaf_size = self.leaf_size
+        if isinstance(self.partition, Tree):
+            leaf_size = int(self.partition.size[self.partition.leaves].max())
+            n_trees = n_trees or 1
+        if leaf_size is None:
+            return forest_shape(len(points), points.values_per_point or UNKNOWN, work, memory, n_trees)
+        several = 8 if leaf_size < len(points) else 1
+        return Shape(n_trees or several, leaf_size, max(1, min(leaf_size, len(points)) // 8))
 
     def _left_out_values(self) -> np.ndarray:
         check_is_fitted(self, "trees_")

@@ -37,7 +37,8 @@ class Trend:
         features = plain._features(X)
         centre = np.zeros(features.shape[1]) if callable(kind) else features.mean(0)
         width = features.std(0)
-        return cls(kind, centre, np.where(width > 0, width, 1.0))
+        varies = width > 1e-12 * np.abs(features).max(0)
+        return cls(kind, centre, np.where(varies, width, 1.0))
 
     def __call__(self, X: Any) -> Tensor:
         """Shape (points, trends), in the CPU's memory."""

@@ -20,7 +20,7 @@ from hck.hierarchy.posterior import Posterior
 from hck.hierarchy.sample import sample_prior
 from hck.kernels import Kernel, make_kernel
 from hck.partition import Tree, leaf_size_for
-from hck.points import Points, VectorPoints
+from hck.points import DensePoints, Points, VectorPoints
 from hck.selection import Learned, Observations, Space, evaluate, learn
 from hck.selection.work import Shape
 
@@ -241,7 +241,9 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             every = torch.arange(len(points), device=points.device)
             variance = points.variance(every, torch.zeros_like(every), 1)[0].double().clamp_min(0)
             mean = points.mean(every, torch.zeros_like(every), 1)[0].double().abs()
-            constant = variance.sqrt() <= 1e-12 * mean  # but for rounding
+            rounding = 1e-12 if points.dtype == torch.float64 else 1e-4
+            rounding = rounding if isinstance(points, DensePoints) else max(rounding, 1e-6)
+            constant = variance.sqrt() <= rounding * mean
             scale = np.where(constant.cpu(), 1.0, np.sqrt(d * variance.cpu().numpy()))
             scale = self._clip("lengthscale", scale if self.ard else np.exp(np.log(scale).mean()))
         elif self.ard and np.ndim(scale) == 0:
@@ -272,7 +274,9 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             return learn(
                 space,
                 data,
-                lambda kernel, points, seed: self._blueprint(kernel, points, seed, self._shape),
+                lambda kernel, points, seed: self._blueprint(
+                    kernel, points, seed, self._shape, scouting=not isinstance(self.partition, Tree)
+                ),
                 rng,
                 how,
                 steps,
@@ -477,7 +481,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         _check_count(n_samples)
         points, rng = self._points(X), check_random_state(random_state)
         kernel = self.kernel_ if hasattr(self, "kernel_") else self._start_kernel(points, 1.0)
-        blueprint = self._blueprint(kernel, points, rng.randint(2**31 - 1), self._shape)
+        blueprint = self._blueprint(kernel, points, rng.randint(2**31 - 1), self._shape, scouting=True)
         generator = torch.Generator(points.device).manual_seed(int(rng.randint(2**31 - 1)))
         drawn = sample_prior(blueprint, n_samples, generator, bool(self.verbose))
         return self._out(X, drawn)

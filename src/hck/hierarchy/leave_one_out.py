@@ -44,7 +44,9 @@ def leave_one_out(
     if explained is not None:
         diagonal = diagonal - explained.square().sum(1)
     solved = factor.solve(y) if solved is None else solved
-    diagonal = diagonal.clamp_min(0)
+    # 0, but for rounding, where a point alone determines a part of the trend
+    least = 0.0 if explained is not None else torch.finfo(diagonal.dtype).eps * float(diagonal.max())
+    diagonal = diagonal.clamp_min(least)
     known = diagonal > 0  # the others say nothing where a point alone determines a part of the trend
     residual = solved / (diagonal if y.ndim == 1 else diagonal[:, None])
     return LeftOut(y - residual.where(known if y.ndim == 1 else known[:, None], 0), 1 / diagonal)

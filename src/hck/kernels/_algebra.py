@@ -91,10 +91,14 @@ class Scaled(Kernel):
         self.scale = scale if isinstance(scale, Tensor) else float(scale)
 
     def evaluate(self, a: Any, b: Any) -> Tensor:
-        return self.kernel.evaluate(a, b) * self.scale
+        return self._times_scale(self.kernel.evaluate(a, b))
 
     def diagonal(self, a: Any) -> Tensor:
-        return self.kernel.diagonal(a) * self.scale
+        return self._times_scale(self.kernel.diagonal(a))
+
+    def _times_scale(self, values: Tensor) -> Tensor:
+        scale = self.scale
+        return values * (scale.to(values.device) if isinstance(scale, Tensor) else scale)
 
     def profile(self) -> Profile | None:
         inner = self.kernel.profile()

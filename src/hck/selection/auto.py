@@ -6,15 +6,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from sklearn.metrics.pairwise import euclidean_distances
 from torch import Tensor
 
-from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.blueprint import DEFAULT_JITTER, Blueprint, default_jitter
 from hck.kernels import Kernel, make_kernel
 from hck.points import DensePoints, Points, SparsePoints, VectorPoints
 from hck.selection.likelihood import Observations, learn
 from hck.selection.loss import Loss, left_out_means
 from hck.selection.space import Space
-from hck.selection.work import Shape, tree_work
+from hck.selection.work import UNKNOWN, Shape, tree_work
 
 _FACTORS = tuple(2.0**k for k in range(-4, 3))  # lengthscales, times a typical distance
 _ALPHAS = (1e-3, 1e-2, 1e-1, 1.0)
@@ -130,7 +131,7 @@ class Contest:
         means = left_out_means(
             some, kernel, alphas, lambda k, points, seed: self.plan(k, points, seed, shape), seeds
         )
-        return [loss(mean) for mean in means]
+        return [loss(mean) if np.isfinite(mean).all() else np.inf for mean in means]
 
 
 @dataclass
@@ -163,7 +164,10 @@ def isotropic(
         return make_kernel(name, scale if unit is None else scale * unit.cpu().double())
 
     def attempt(name: str, scale: float, called: str, ridges: list[float]) -> list[_Trial]:
-        losses = contest.compare(make(name, scale, called), ridges, some, loss, _SCOUTING, [seed])
+        kernel = make(name, scale, called)
+        if alphas is None:
+            ridges = [alpha * variance_of(kernel, some.points) for alpha in ridges]
+        losses = contest.compare(kernel, ridges, some, loss, _SCOUTING, [seed])
         return [_Trial(value, scale, alpha, called) for alpha, value in zip(ridges, losses, strict=True)]
 
     found = []
@@ -174,7 +178,8 @@ def isotropic(
                 trials += attempt(name, factor * typical[called], called, alphas or list(_ALPHAS))
         best = min(trials, key=lambda trial: trial.loss)
         for step in (2**-0.5, 2**0.5):
-            ridges = alphas or [best.alpha / 3, best.alpha, best.alpha * 3]
+            usual = best.alpha / variance_of(make(name, best.scale, best.unit), some.points)
+            ridges = alphas or [usual / 3, usual, usual * 3]
             trials += attempt(name, best.scale * step, best.unit, ridges)
         best = min(trials, key=lambda trial: trial.loss)
         kernel = make(name, best.scale, best.unit)
@@ -225,7 +230,7 @@ def anisotropic(contest: Contest, name: str, start: float, alpha: float | None, 
 def meet(contest: Contest, candidates: list[Candidate], alphas: bool, work: float) -> list[Candidate]:
     """Compare candidates on more points and with larger leaves; the best first, each with its best alpha."""
     points = contest.data.points
-    d = points.values_per_point
+    d = points.values_per_point or UNKNOWN
     size, leaf = len(points), 1024
     factors = (0.3, 1.0, 3.0) if alphas else (1.0,)
     runs = 2 * len(candidates) * len(factors)
@@ -266,10 +271,14 @@ def choose(
     start, points = time.perf_counter(), contest.data.points
     ridges = None if alpha is None else [alpha]
     if isinstance(kernel, Kernel):
-        found = [Candidate(kernel, 0.03, "the kernel that was given")]
-        for _ in range(3):  # alpha may be far from the first guess
-            found = meet(contest, found, True, contest.work / 3)
-        return found, notes
+        some, loss = contest.sample(min(len(contest.data), _SCOUTS))
+        seed = int(contest.rng.randint(2**31 - 1))
+        ridges = [alpha * variance_of(kernel, some.points) for alpha in (1e-5, 1e-4, *_ALPHAS, 10.0)]
+        losses = contest.compare(kernel, ridges, some, loss, _SCOUTING, [seed])
+        best = ridges[int(np.argmin(losses))]
+        return meet(
+            contest, [Candidate(kernel, best, "the kernel that was given")], True, contest.work
+        ), notes
     names = ["matern32", "gaussian"] if kernel == "auto" else [str(kernel)]
     if contest.work < _LITTLE:
         names, units = names[:1], {"": None}
@@ -295,14 +304,16 @@ def choose(
 
 def typical_distance(points: Points, most: int = 1000) -> float:
     """The median distance between points."""
-    index = torch.arange(min(len(points), most), device=points.device)
+    index = torch.linspace(0, len(points) - 1, min(len(points), most), device=points.device).long()
     some = points.take(index)
-    if isinstance(some, SparsePoints):
-        x = torch.from_numpy(some.x.toarray())
-    elif isinstance(some, DensePoints):
-        x = some.x
-    else:
+    if not isinstance(some, DensePoints | SparsePoints):
         raise TypeError("points without coordinates have no lengthscale")
-    distance = torch.pdist(x.double().cpu()) if len(x) > 1 else torch.ones(1)
+    x = some.x if isinstance(some, SparsePoints) else some.x.double().cpu().numpy()
+    distance = euclidean_distances(x)[np.triu_indices(len(index), 1)]
     distance = distance[distance > 0]
-    return float(distance.median()) if len(distance) else 1.0
+    return float(np.median(distance)) if len(distance) else 1.0
+
+
+def variance_of(kernel: Kernel, points: Points) -> float:
+    """The mean of k(x, x) over a few points."""
+    return default_jitter(kernel, points) / DEFAULT_JITTER[points.dtype]

@@ -8,8 +8,8 @@ import torch
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
+from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.factor import Factor
 from hck.hierarchy.kernel import HierarchicalKernel
 from hck.hierarchy.leave_one_out import leave_one_out
 from hck.kernels import Kernel
@@ -30,7 +30,7 @@ def left_out_means(
     """For each alpha, every observation predicted from all others: arrays of shape (n, columns).
 
     Averaged over trees, one for each seed. Tree, landmarks and the kernel's blocks are computed once for all
-    alphas.
+    alphas. NaN where the matrix is not positive definite.
     """
     y = data.y if data.y.ndim == 2 else data.y[:, None]
     total = [np.zeros(tuple(y.shape)) for _ in alphas]
@@ -40,7 +40,11 @@ def left_out_means(
             noise = torch.full((len(data),), float(alpha), dtype=torch.float64)
             if data.noise is not None:  # relative to alpha
                 noise = noise * data.noise.cpu()
-            factor: Factor = hierarchical.factor(noise.to(hierarchical.points.device))
+            try:
+                factor = hierarchical.factor(noise.to(hierarchical.points.device))
+            except NotPositiveDefiniteError:
+                each += np.nan
+                continue
             each += leave_one_out(factor, y).mean.double().cpu().numpy() / len(seeds)
     return total
 

@@ -68,7 +68,7 @@ def maximise(
                     raise
                 continue  # no place to start from
             counter.jump((number + 1) * max_iter)
-            if best is None or not found.value <= best.value:
+            if best is None or np.isnan(best.value) or found.value > best.value:
                 best = found
     assert best is not None
     return best
@@ -103,7 +103,8 @@ def maximise_in_rounds(
         )  # fmt: skip
         history += found.history
         left -= len(found.history)
-        still = found.converged and bool(np.abs(found.theta - theta).max() < _STILL)
+        moved = float(np.abs(found.theta - theta).max())
+        still = (found.converged and moved < _STILL) or moved == 0
         theta, restarts = found.theta, 0
         if still or left <= 0:
             return Learned(theta, found.value, history, still)

@@ -12,6 +12,8 @@ import torch
 
 # Operations per second that a fit gets done, roughly: of two CPU cores, and of a data-centre GPU.
 _RATE = {"cpu": 8e10, "cuda": 3e12}
+UNKNOWN = 500  # features that a value of a kernel costs as much as, where points have none
+
 _SHARE = {"fast": 0.2, "balanced": 1.0, "best": 8.0}
 
 
