@@ -10,8 +10,10 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 from sklearn.datasets import make_friedman1
 from sklearn.metrics import accuracy_score
@@ -64,6 +66,34 @@ def records(name: str) -> tuple[np.ndarray, np.ndarray]:
     """X and y of a regression problem (elevators, pol or cadata), neither split nor scaled."""
     arrays = _read(name)
     return arrays["X"].astype(float), arrays["y"].astype(float)
+
+
+def raw(name: str) -> tuple[Any, ...]:
+    """A data set as it came: X and y, or X and y to train on and to test on. Some are sparse."""
+    if name in ("a9a", "reuters"):
+        arrays = _read("reuters_money_fx" if name == "reuters" else name)
+        train, test = (
+            sp.csr_matrix(
+                (
+                    arrays[f"X_{part}_data"].astype(float),
+                    arrays[f"X_{part}_indices"].astype(np.int32),
+                    arrays[f"X_{part}_indptr"],
+                ),
+                shape=arrays[f"X_{part}_shape"],
+            )
+            for part in ("train", "test")
+        )
+        return train, arrays["y_train"], test, arrays["y_test"]
+    arrays = _read(name.split(".")[0])
+    if "X_train" in arrays:
+        return (
+            arrays["X_train"].astype(float),
+            arrays["y_train"],
+            arrays["X_test"].astype(float),
+            arrays["y_test"],
+        )
+    y = arrays["y"] == 2 if name == "covtype.binary" else arrays["y"].astype(float)
+    return arrays["X"].astype(float), y
 
 
 def flights() -> tuple[np.ndarray, np.ndarray]:

@@ -853,7 +853,9 @@ def draw_parameters(panel: Any, draws: list[Record]) -> None:
         style = {"fmt": "o", "color": COLORS[method], "markersize": 4, "capsize": 2}
         panel.errorbar(at, ratios, bars, label=label, **style)
         panel.set_xticks(
-            range(len(names)), [f"{n}\n{t:g}" for n, t in zip(names, true, strict=True)], fontsize=8
+            range(len(names)),
+            [f"{n.replace('lengthscale', 'σ')}\n{t:g}" for n, t in zip(names, true, strict=True)],
+            fontsize=8,
         )
     panel.axhspan(1 - TOLERANCE, 1 + TOLERANCE, color="grey", alpha=0.15, label="within 15 %")
     panel.axhline(1, color="grey", linewidth=1)
