@@ -62,7 +62,7 @@ def forest_shape(
     ratio : int
         Leaf size over rank.
     """
-    if n_trees is None and tree_work(n, d, n, 1) <= work / 2 and 3 * n * n <= memory:
+    if n_trees is None and tree_work(n, d, n, 1) <= work / 4 and 3 * n * n <= memory:
         return Shape(1, n, max(1, n // ratio))
     trees, best = n_trees or 8, 64
     largest = int(min(n, memory / (3 * n)))
