@@ -27,16 +27,7 @@ _ACCEPTED = [np.float64, np.float32]  # other numbers become the first
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
-_KERNEL = """kernel : str, Kernel or callable, default="gaussian"
-    The base kernel: a name (``"gaussian"``, ``"laplace"``, ``"inverse_multiquadric"``, ``"matern12"``,
-    ``"matern32"``, ``"matern52"``), an object of `hck.kernels`, or a function k(A, B) that returns the
-    matrix of kernel values between two sets of points."""
-
-_SETTINGS = """n_trees : int, default=1
-    How many trees, with partitions and landmarks of their own, to average.
-rank : int, default=128
-    r, the number of landmarks of a node. Accuracy and cost (time r², memory r) grow with it.
-leaf_size : int or None, default=None
+_SETTINGS = """leaf_size : int or None, default=None
     n₀, the largest number of points in a leaf, where the kernel is exact. None: between r and 2r.
 partition : {"random_projection", "pca", "kd", "kmeans", "kernel"}, Cutter or Tree, \
         default="random_projection"
@@ -67,7 +58,7 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 
 def describe_parameters(cls: type) -> type:
     """Put what is said of all estimators into the docstring of one."""
-    for field, text in (("{kernel}", _KERNEL), ("{settings}", _SETTINGS), ("{attributes}", _ATTRIBUTES)):
+    for field, text in (("{settings}", _SETTINGS), ("{attributes}", _ATTRIBUTES)):
         cls.__doc__ = (cls.__doc__ or "").replace(field, text.replace("\n", "\n    "))
     return cls
 
@@ -243,6 +234,11 @@ class HCKEstimator(BaseEstimator):
             generator=torch.Generator(points.device).manual_seed(seed),
             verbose=verbose,
         )
+
+    @staticmethod
+    def _out(X: Any, values: Tensor) -> Any:
+        """Results as X came: a tensor on its device, or an array."""
+        return values.to(X.device) if isinstance(X, Tensor) else values.detach().cpu().numpy()
 
     def _set_fitted(self, **attributes: Any) -> None:
         for name, value in attributes.items():

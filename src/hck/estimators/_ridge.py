@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,7 +21,7 @@ from hck.kernels import Kernel, make_kernel
 from hck.memory import resolve_budget
 from hck.partition import Tree
 from hck.points import DensePoints, Points, SparsePoints, as_points_like
-from hck.selection.auto import Candidate, Contest, Selection, choose
+from hck.selection.auto import Contest, Selection, choose
 from hck.selection.likelihood import Observations
 from hck.selection.loss import Loss
 from hck.selection.work import UNKNOWN, Shape, allowed_work, forest_shape
@@ -50,28 +49,19 @@ fit_time : {"fast", "balanced", "best"} or float, default="balanced"
 leave_one_out : bool, default=True
     Whether `fit` also predicts each training point from all others, in closed form, which takes about half as
     long again: for errors without a hold-out, and for probabilities.
+n_trees : "auto" or int, default="auto"
+    How many trees, with partitions and landmarks of their own, to average. Auto: one where `rank` is given,
+    else several.
+rank : "auto" or int, default="auto"
+    r, the number of landmarks of a node. Accuracy and cost (time r², memory r) grow with it. Auto: an eighth
+    of the leaf size, which `fit_time` decides.
 {settings}"""
-
-
-# What is said of all estimators, and what has to be said of these.
-_CHANGES = (
-    ("n_trees : int, default=1\n", 'n_trees : "auto" or int, default="auto"\n'),
-    ("to average.\n", "to average. Auto: one where `rank` is given, else several.\n"),
-    ("rank : int, default=128\n", 'rank : "auto" or int, default="auto"\n'),
-    (
-        "grow with it.\n",
-        "grow with it.\n        Auto: an eighth of the leaf size, which `fit_time` decides.\n",
-    ),
-)
 
 
 def describe_ridge(cls: type) -> type:
     """Put the shared parameters and attributes into the docstring of an estimator."""
     cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", _PARAMETERS.replace("\n", "\n    "))
-    described = describe_parameters(cls)
-    for old, new in _CHANGES:
-        described.__doc__ = (described.__doc__ or "").replace(old, new)
-    return described
+    return describe_parameters(cls)
 
 
 class RidgeEstimator(HCKEstimator):
@@ -139,7 +129,6 @@ class RidgeEstimator(HCKEstimator):
         targets: np.ndarray,
         sample_weight: Any,
         loss: Callable[[np.ndarray], Loss],
-        left_out: bool,
     ) -> dict[str, Any]:
         """Solve (K_h + α diag(1/weight)) w = targets − intercept, for several targets at once.
 
@@ -150,8 +139,6 @@ class RidgeEstimator(HCKEstimator):
         sample_weight : array-like of shape (n,), float or None
         loss : callable
             Some rows ↦ the loss of predictions of their targets.
-        left_out : bool
-            Whether to predict every target from all others as well, where memory suffices.
 
         Returns
         -------
@@ -190,7 +177,7 @@ class RidgeEstimator(HCKEstimator):
 
         def train(blueprint: Blueprint) -> tuple[Extension, Tensor | None]:
             fits = bytes_needed(blueprint, y.shape[1], 0)[0] <= blueprint.budget
-            if left_out and fits:
+            if self.leave_one_out and fits:
                 extension, other = ridge_and_left_out(blueprint, noise, y)
                 return share_points(extension, points), other.cpu()
             return share_points(ridge(blueprint, noise, y), points), None
@@ -251,26 +238,20 @@ class RidgeEstimator(HCKEstimator):
         if kernel is None:
             make_kernel("gaussian" if self.kernel == "auto" else self.kernel, 1.0)  # or an error
         shape = self._final_shape(points, work / 2)
-        notes: list[str] = []
         if kernel is not None and alpha is not None:
-            found = [Candidate(kernel, alpha, "given")]
-        else:
-            contest = Contest(
-                data,
-                loss,
-                lambda k, some, seed, shape: self._blueprint(k, some, seed, shape, scouting=True),
-                work / 2,
-                rng,
-                bool(self.verbose),
-            )
-            chosen: str | Kernel = self.kernel if kernel is None else kernel
-            found, notes = choose(contest, chosen, alpha, units, self._margin)
-        best = found[0]
-        competed = [] if best.origin == "given" else found
-        selection = Selection(
-            best.kernel, best.alpha, shape.n_trees, shape.leaf_size, shape.rank, competed, notes
-        )  # fmt: skip
-        return replace(selection, seconds=time.perf_counter() - start)
+            return Selection(kernel, alpha, shape.n_trees, shape.leaf_size, shape.rank)
+        contest = Contest(
+            data,
+            loss,
+            lambda k, some, seed, shape: self._blueprint(k, some, seed, shape, scouting=True),
+            work / 2,
+            rng,
+            bool(self.verbose),
+        )
+        chosen: str | Kernel = self.kernel if kernel is None else kernel
+        found, notes = choose(contest, chosen, alpha, units, self._margin)
+        seconds, sizes = time.perf_counter() - start, (shape.n_trees, shape.leaf_size, shape.rank)
+        return Selection(found[0].kernel, found[0].alpha, *sizes, found, notes, seconds)
 
     def _final_shape(self, points: Points, work: float) -> Shape:
         n_trees = None if isinstance(self.n_trees, str) else self.n_trees
@@ -303,8 +284,7 @@ class RidgeEstimator(HCKEstimator):
         points = as_points_like(X, self.forest_.members[0].points)
         values = self.forest_(self._scaling(points), verbose=bool(self.verbose))
         intercept = torch.as_tensor(self.intercept_, device=values.device)
-        values = (values + intercept).to(values.dtype)
-        return values.to(X.device) if isinstance(X, Tensor) else values.detach().cpu().numpy()
+        return self._out(X, (values + intercept).to(values.dtype))
 
 
 def _check_weights(weight: Any, n: int) -> Tensor:

@@ -53,7 +53,6 @@ class Scaling:
             return points
         if isinstance(points, SparsePoints):
             return points.scaled(self.factor)
-        assert isinstance(points, DensePoints)
         return DensePoints((points.x - self.centre) * self.factor)
 
 

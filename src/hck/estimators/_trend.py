@@ -1,6 +1,6 @@
 """Mean functions that are linear in some features."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,34 +26,32 @@ class Trend:
     kind: Any
     centre: np.ndarray
     width: np.ndarray
-    rough: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    rough: np.ndarray
 
     @classmethod
-    def of(cls, kind: Any, X: Any) -> "Trend":
-        """For training points X."""
-        plain = cls(kind, np.zeros(0), np.ones(0))
-        if kind in ("zero", "constant"):
-            return plain
-        features = plain._features(X)
-        centre = np.zeros(features.shape[1]) if callable(kind) else features.mean(0)
-        width = features.std(0)
-        varies = width > 1e-12 * np.abs(features).max(0)
-        return cls(kind, centre, np.where(varies, width, 1.0))
+    def of(cls, kind: Any, X: Any, y: np.ndarray) -> tuple["Trend", Tensor]:
+        """For training points X and observations y; and the features of X."""
+        trend = cls(kind, np.zeros(0), np.ones(0), np.zeros(0))
+        raw = None if kind in ("zero", "constant") else trend._features(X)
+        if raw is not None:
+            centre, width = np.zeros(raw.shape[1]) if callable(kind) else raw.mean(0), raw.std(0)
+            varies = width > 1e-12 * np.abs(raw).max(0)
+            trend = replace(trend, centre=centre, width=np.where(varies, width, 1.0))
+        features = trend._standardise(raw, _count(X))
+        rough = np.linalg.lstsq(features, y, rcond=None)[0]
+        return replace(trend, rough=rough), torch.from_numpy(features)
 
     def __call__(self, X: Any) -> Tensor:
         """Shape (points, trends), in the CPU's memory."""
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        if self.kind == "zero":
-            return torch.zeros(n, 0, dtype=torch.float64)
-        one = np.ones((n, 1))
-        if self.kind == "constant":
-            return torch.from_numpy(one)
-        features = (self._features(X) - self.centre) / self.width
-        return torch.from_numpy(features if callable(self.kind) else np.hstack([one, features]))
+        raw = None if self.kind in ("zero", "constant") else self._features(X)
+        return torch.from_numpy(self._standardise(raw, _count(X)))
 
-    def fit(self, features: Tensor, y: np.ndarray) -> "Trend":
-        """The same with `rough` for observations."""
-        return replace(self, rough=np.linalg.lstsq(features.numpy(), y, rcond=None)[0])
+    def _standardise(self, raw: np.ndarray | None, n: int) -> np.ndarray:
+        """Features as they came, centred and scaled, with the constant if there is one."""
+        if raw is None:
+            return np.ones((n, 0 if self.kind == "zero" else 1))
+        features = (raw - self.centre) / self.width
+        return features if callable(self.kind) else np.hstack([np.ones((n, 1)), features])
 
     def restore(self, features: Tensor, values: Tensor) -> Tensor:
         """Values (points,) or (points, columns) with what was taken away."""
@@ -74,7 +72,7 @@ class Trend:
         if callable(self.kind):
             made = self.kind(X)
             array = np.asarray(made.detach().cpu() if isinstance(made, Tensor) else made, dtype=float)
-            n = X.shape[0] if hasattr(X, "shape") else len(X)
+            n = _count(X)
             if array.ndim != 2 or len(array) != n:
                 raise ValueError(
                     f"the trend function must return an array of shape ({n}, n_trends), got {array.shape}"
@@ -87,3 +85,7 @@ class Trend:
                 "trend='linear' needs dense vectors; use trend='constant', or a function that makes features"
             )
         return np.asarray(X.detach().cpu() if isinstance(X, Tensor) else X, dtype=float)
+
+
+def _count(X: Any) -> int:
+    return int(X.shape[0] if hasattr(X, "shape") else len(X))  # sparse matrices have no length

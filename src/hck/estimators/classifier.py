@@ -76,9 +76,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
             )
         columns = np.arange(1, 2) if len(classes) == 2 else np.arange(len(classes))
         targets = np.where(code[:, None] == columns, 1.0, -1.0)
-        fitted = self._train(
-            X, targets, sample_weight, lambda rows: log_loss(code[rows]), self.leave_one_out
-        )  # fmt: skip
+        fitted = self._train(X, targets, sample_weight, lambda rows: log_loss(code[rows]))
         others = fitted["_left_out"]
         calibration = None if others is None else Calibration.fit(others, code[fitted["_used"]])
         self._set_fitted(**fitted, classes_=classes, calibration_=calibration)

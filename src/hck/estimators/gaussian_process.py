@@ -67,6 +67,10 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         Log-normal priors of parameters by name, as (median, standard deviation of the logarithm).
     learn_size : int or None, default=20_000
         The most points to learn parameters on, drawn at random; None for all. Predictions use all points.
+    n_trees : int, default=1
+        How many trees, with partitions and landmarks of their own, to average.
+    rank : int, default=128
+        r, the number of landmarks of a node. Accuracy and cost (time r², memory r) grow with it.
     {settings}
 
     Attributes
@@ -193,9 +197,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         X, y = self._validate_training(X, y, y_numeric=True)
         points, rng = self._points(X), check_random_state(self.random_state)
         known = _check_variances(noise_variance, len(y))
-        trend = Trend.of(self.trend, X)
-        features = trend(X)
-        trend = trend.fit(features, y)
+        trend, features = Trend.of(self.trend, X, y)
         rest = torch.tensor(y, dtype=torch.float64)
         rest -= features @ torch.from_numpy(trend.rough)
         data = Observations(points, rest, features, known)
@@ -413,10 +415,6 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             )
         return float(self.noise_)
 
-    @staticmethod
-    def _out(X: Any, values: Tensor) -> Any:
-        return values.to(X.device) if isinstance(X, Tensor) else values.detach().cpu().numpy()
-
     # Leave-one-out ----------------------------------------------------------------------------------
 
     def loo_predict(self, return_std: bool = False) -> Any:
@@ -435,9 +433,8 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         std : ndarray of shape (n_samples,), if `return_std`
         """
         check_is_fitted(self, "posterior_")
-        left_out, features = self.posterior_.leave_one_out(), self._training_data().trend
-        assert features is not None
-        mean = self._trend.restore(features.double().cpu(), left_out.mean).cpu().numpy()
+        left_out = self.posterior_.leave_one_out()
+        mean = self._restore_training(left_out.mean)
         return (mean, left_out.variance.sqrt().cpu().numpy()) if return_std else mean
 
     def loo_metrics(self) -> dict[str, float]:
@@ -454,9 +451,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
                 "some observations alone determine a part of the trend, so that the others cannot predict "
                 "them: there are too few observations for this trend"
             )
-        data = self._training_data()
-        assert data.trend is not None
-        y = self._trend.restore(data.trend.double().cpu(), data.y).cpu().numpy()
+        y = self._restore_training(self._training_data().y)
         return {
             "rmse": float(np.sqrt(np.mean((y - mean) ** 2))),
             "lpd": -metrics.nlpd(y, mean, std),
@@ -503,10 +498,8 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         -------
         ndarray of shape (len(X), n_samples); a tensor on X's device if X is a tensor
         """
-        X, rng = self._validate_new(X), check_random_state(random_state)
-        generator = torch.Generator(self.posterior_.members[0].y.device).manual_seed(
-            int(rng.randint(2**31 - 1))
-        )
+        X, seed = self._validate_new(X), int(check_random_state(random_state).randint(2**31 - 1))
+        generator = torch.Generator(self.posterior_.members[0].y.device).manual_seed(seed)
         _check_count(n_samples)
         features = self._trend(X)
         drawn = self.posterior_.sample(X, features, n_samples, generator, bool(self.verbose))
@@ -515,6 +508,12 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             error = torch.randn(drawn.shape, generator=generator, dtype=drawn.dtype, device=drawn.device)
             drawn = drawn + self._noise_of_new() ** 0.5 * error
         return self._out(X, drawn)
+
+    def _restore_training(self, values: Tensor) -> np.ndarray:
+        """Values at the training points with what the trend took away."""
+        first = self.posterior_.members[0]
+        features = first.blueprint.layout.unpad(first.y)[:, 1:]
+        return self._trend.restore(features.double().cpu(), values).cpu().numpy()
 
     def _training_data(self) -> Observations:
         """The observations in their original order; the points stay in the blueprint."""

@@ -66,9 +66,7 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         """
         X, y = self._validate_training(X, y, multi_output=True, y_numeric=True)
         targets = y.reshape(len(y), -1)
-        fitted = self._train(
-            X, targets, sample_weight, lambda rows: squared_error(targets[rows]), self.leave_one_out
-        )  # fmt: skip
+        fitted = self._train(X, targets, sample_weight, lambda rows: squared_error(targets[rows]))
         self._set_fitted(**fitted, _one_target=y.ndim == 1)
         return self
 

@@ -269,8 +269,12 @@ def build_matrix(blueprint: Blueprint) -> tuple[HierarchicalMatrix, Tensor]:
     return HierarchicalMatrix(layout, residual, basis, torch.cat(transfer)), factors
 
 
-def default_jitter(kernel: Kernel, points: Points, most: int = 256) -> float:
-    """λ' where none is given: a part of the mean of k(x, x) over a few points."""
+def default_jitter(kernel: Kernel, points: Points) -> float:
+    """λ' where none is given: a part of the mean of k(x, x)."""
+    return DEFAULT_JITTER[points.dtype] * mean_variance(kernel, points)
+
+
+def mean_variance(kernel: Kernel, points: Points, most: int = 256) -> float:
+    """The mean of k(x, x) over a few points."""
     index = torch.arange(0, len(points), max(1, len(points) // most), device=points.device)[:, None]
-    variance = self_values(kernel, points, Blocks(index, full=True)).detach().mean()
-    return DEFAULT_JITTER[points.dtype] * float(variance)
+    return float(self_values(kernel, points, Blocks(index, full=True)).detach().mean())

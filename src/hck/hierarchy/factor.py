@@ -271,9 +271,14 @@ class Factor:
         ambient : Tensor of shape (leaves, r, columns)
             d_j = ẑ_p − V_jᵀ w_j for each leaf.
         """
+        return self.smooth(filter_up(self, b))
+
+    def smooth(self, filtered: Filtered) -> tuple[Tensor, Tensor]:
+        """The same for right-hand sides that have gone up."""
+        b = filtered.b
         w = torch.zeros_like(b)
         ambient = b.new_empty(self.layout.tree.n_leaves, self.rank, b.shape[1])
-        smooth_down(self, filter_up(self, b), w, ambient)
+        smooth_down(self, filtered, w, ambient)
         w[-1] = 0
         return w, ambient
 

@@ -119,8 +119,12 @@ class Layout:
 
     def unpad(self, b: Tensor) -> Tensor:
         """Rows in the original order again, without the zero row."""
-        out = torch.empty_like(b[:-1])
-        out[self.tree.order] = b[:-1]
+        return self.unsort(b[:-1])
+
+    def unsort(self, rows: Tensor) -> Tensor:
+        """Rows (n, …) in the original order, that are in the tree's."""
+        out = torch.empty_like(rows)
+        out[self.tree.order] = rows
         return out
 
     def cut(self, depth: int) -> tuple["Layout", list["Layout"]]:

@@ -14,7 +14,7 @@ symmetric, and ∂L/∂K(Z_p, Z_p) = −½ C_p⁻ᵀ N_p C_p⁻¹. `docs/mathema
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -43,9 +43,9 @@ class Likelihood:
     """
 
     value: Tensor
-    gradient: list[Tensor] = field(default_factory=list)
-    coefficients: Tensor = field(default_factory=lambda: torch.empty(0, 1))
-    precision: Tensor = field(default_factory=lambda: torch.empty(0, 0))
+    gradient: list[Tensor]
+    coefficients: Tensor
+    precision: Tensor
 
 
 @torch.no_grad()
@@ -88,18 +88,14 @@ def _log_likelihood(
         )
     layout, variance = blueprint.layout, blueprint.pad_noise(noise)
     b = layout.pad(y, variance)
-    columns, n = b.shape[1], layout.tree.n_points
+    columns = b.shape[1]
     if trend is not None:
         b = torch.cat([b, layout.pad(trend, variance)], 1)
     factor = Factor(blueprint, variance, blueprint.budget, b)
-    gram = quadratic_form(factor, factor.filtered)
-    beta = least_squares(gram[columns:, columns:], gram[columns:, :columns])
-    square = gram[:columns, :columns].diagonal().sum() - (gram[columns:, :columns] * beta).sum()
-    value = -(square + columns * (factor.log_determinant + n * math.log(2 * math.pi))) / 2
-    result = Likelihood(value, [], beta, gram[columns:, columns:])
+    result = evidence(factor, columns)
     if not parameters:
         return result
-    sweep = _Gradient(blueprint, factor, subtract_trend(factor.filtered, columns, beta))
+    sweep = _Gradient(blueprint, factor, subtract_trend(factor.filtered, columns, result.coefficients))
     found = sweep.down()
     for parameter in parameters:
         total = torch.zeros_like(parameter)
@@ -111,6 +107,16 @@ def _log_likelihood(
             total += each if parameter.ndim else each.sum()
         result.gradient.append(total)
     return result
+
+
+def evidence(factor: Factor, columns: int = 1) -> Likelihood:
+    """The log-likelihood, without gradient, where (y, H) has gone up; the first `columns` are y."""
+    gram = quadratic_form(factor, factor.filtered)
+    beta = least_squares(gram[columns:, columns:], gram[columns:, :columns])
+    square = gram[:columns, :columns].diagonal().sum() - (gram[columns:, :columns] * beta).sum()
+    n = factor.layout.tree.n_points
+    value = -(square + columns * (factor.log_determinant + n * math.log(2 * math.pi))) / 2
+    return Likelihood(value, [], beta, gram[columns:, columns:])
 
 
 def quadratic_form(factor: Factor, filtered: Filtered, rows: slice = slice(None)) -> Tensor:

@@ -1,6 +1,5 @@
 """A Gaussian process given observations: mean, uncertainty, leave-one-out, draws."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,10 +12,10 @@ from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.extend import Extension
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
-from hck.hierarchy.likelihood import least_squares, quadratic_form, subtract_trend
+from hck.hierarchy.likelihood import evidence, least_squares, quadratic_form, subtract_trend
 from hck.hierarchy.ridge import extension, landmark_weights
 from hck.hierarchy.sample import sample_prior
-from hck.hierarchy.smooth import Filtered, filter_up, smooth_down
+from hck.hierarchy.smooth import Filtered, filter_up
 from hck.hierarchy.uncertainty import Uncertainty
 from hck.points import as_points_like
 
@@ -73,13 +72,11 @@ class Posterior:
 
         def work() -> "Posterior":
             factor = Factor(blueprint, variance, blueprint.budget, b, verbose=verbose)
-            gram = quadratic_form(factor, factor.filtered)
-            beta = least_squares(gram[1:, 1:], gram[1:, :1])
-            square = float(gram[0, 0] - (gram[1:, :1] * beta).sum())
-            value = -(square + float(factor.log_determinant) + len(y) * math.log(2 * math.pi)) / 2
+            found = evidence(factor)
+            beta, value = found.coefficients, float(found.value)
             mean = solve_filtered(blueprint, factor, subtract_trend(factor.filtered, 1, beta))
             along = solve_filtered(blueprint, factor, factor.filtered.map(lambda x: x[..., 1:].contiguous()))
-            made = cls(blueprint, variance, b, mean, along, beta, gram[1:, 1:], value)
+            made = cls(blueprint, variance, b, mean, along, beta, found.precision, value)
             made.factor = factor
             return made
 
@@ -127,7 +124,7 @@ class Posterior:
     def leave_one_out(self) -> LeftOut:
         """Every observation predicted from all others."""
         weights = torch.cat([self.mean.weights, self.trend.weights @ self._half_covariance()], 1)
-        weights = self.blueprint.layout.unpad(torch.cat([weights, weights.new_zeros(1, weights.shape[1])]))
+        weights = self.blueprint.layout.unsort(weights)
         y = self.blueprint.layout.unpad(self.y)[:, 0]
         return leave_one_out(self.factor, y, weights[:, 0], weights[:, 1:])
 
@@ -178,17 +175,13 @@ def ridge_and_left_out(blueprint: Blueprint, noise: float | Tensor, b: Tensor) -
         padded = layout.pad(b, variance)
         factor = Factor(blueprint, variance, blueprint.budget, padded, verbose=blueprint.verbose)
         solved = solve_filtered(blueprint, factor, factor.filtered)
-        w = layout.unpad(torch.cat([solved.weights, solved.weights.new_zeros(1, solved.weights.shape[1])]))
-        return solved, leave_one_out(factor, b, w).mean
+        return solved, leave_one_out(factor, b, layout.unsort(solved.weights)).mean
 
     return linalg.without_waiting(work, blueprint.points.device)
 
 
 def solve_filtered(blueprint: Blueprint, factor: Factor, filtered: Filtered) -> Extension:
     """x ↦ k_h(x, X) (K_h + noise)⁻¹ b for right-hand sides that have gone up."""
-    b = filtered.b
-    w, ambient = torch.zeros_like(b), b.new_empty(factor.layout.tree.n_leaves, factor.rank, b.shape[1])
-    smooth_down(factor, filtered, w, ambient)
-    w[-1] = 0
+    w, ambient = factor.smooth(filtered)
     landmark_weights(blueprint.part(factor.layout), ambient)
     return extension(blueprint, w, ambient)

@@ -9,7 +9,7 @@ import torch
 from sklearn.metrics.pairwise import euclidean_distances
 from torch import Tensor
 
-from hck.hierarchy.blueprint import DEFAULT_JITTER, Blueprint, default_jitter
+from hck.hierarchy.blueprint import Blueprint, mean_variance
 from hck.kernels import Kernel, make_kernel
 from hck.points import DensePoints, Points, SparsePoints, VectorPoints
 from hck.selection.likelihood import Observations, learn
@@ -19,7 +19,8 @@ from hck.selection.work import UNKNOWN, Shape, tree_work
 
 _FACTORS = tuple(2.0**k for k in range(-4, 3))  # lengthscales, times a typical distance
 _ALPHAS = (1e-3, 1e-2, 1e-1, 1.0)
-_SCOUTING = Shape(1, 512, 64)  # the trees that candidates are compared with
+_LEAF, _RANK = 512, 64
+_SCOUTING = Shape(1, _LEAF, _RANK)  # the trees that candidates are compared with
 _MOST_LENGTHSCALES = 256
 _STEPS = 80
 _SCOUTS = 4000
@@ -114,9 +115,8 @@ class Contest:
 
     def sample(self, size: int) -> tuple[Observations, Loss]:
         """Some observations at random, and the loss for them."""
-        n = len(self.data)
-        rows = np.arange(n) if size >= n else np.sort(self.rng.permutation(n)[:size])
-        return (self.data if size >= n else self.data.take(rows)), self.loss(rows)
+        some, rows = self.data.draw(size, self.rng)
+        return some, self.loss(rows)
 
     def compare(
         self,
@@ -155,7 +155,7 @@ def isotropic(
         Units of the features (d,) in which there is one lengthscale for all, by what they are called; None
         for the features as they are.
     """
-    some, loss = contest.sample(min(len(contest.data), _SCOUTS))
+    some, loss = contest.sample(_SCOUTS)
     seed = int(contest.rng.randint(2**31 - 1))
     typical = {called: typical_distance(_in_units(some.points, unit)) for called, unit in units.items()}
 
@@ -166,7 +166,7 @@ def isotropic(
     def attempt(name: str, scale: float, called: str, ridges: list[float]) -> list[_Trial]:
         kernel = make(name, scale, called)
         if alphas is None:
-            ridges = [alpha * variance_of(kernel, some.points) for alpha in ridges]
+            ridges = [alpha * mean_variance(kernel, some.points) for alpha in ridges]
         losses = contest.compare(kernel, ridges, some, loss, _SCOUTING, [seed])
         return [_Trial(value, scale, alpha, called) for alpha, value in zip(ridges, losses, strict=True)]
 
@@ -178,7 +178,7 @@ def isotropic(
                 trials += attempt(name, factor * typical[called], called, alphas or list(_ALPHAS))
         best = min(trials, key=lambda trial: trial.loss)
         for step in (2**-0.5, 2**0.5):
-            usual = best.alpha / variance_of(make(name, best.scale, best.unit), some.points)
+            usual = best.alpha / mean_variance(make(name, best.scale, best.unit), some.points)
             ridges = alphas or [usual / 3, usual, usual * 3]
             trials += attempt(name, best.scale * step, best.unit, ridges)
         best = min(trials, key=lambda trial: trial.loss)
@@ -199,7 +199,7 @@ def anisotropic(contest: Contest, name: str, start: float, alpha: float | None, 
     data, points = contest.data, contest.data.points
     assert isinstance(points, VectorPoints)
     d = points.n_features
-    each = 6 * tree_work(1, d, 512, 64)
+    each = 6 * tree_work(1, d, _LEAF, _RANK)
     steps = int(np.clip(work / (each * min(2000, len(points))), 10, _STEPS))
     size = int(np.clip(work / (steps * each), min(2000, len(points)), len(points)))
     variance = float(data.y.double().square().mean()) or 1.0
@@ -262,7 +262,7 @@ def choose(
         A kernel, for which only alpha is chosen; the name of one, whose lengthscales are chosen; or "auto".
     alpha : float or None
         None if it is to be chosen.
-    variants : dict
+    units : dict
         As for `isotropic`.
     margin : float
         By what part a lengthscale per feature has to lower the loss of one for all, to be preferred.
@@ -271,9 +271,9 @@ def choose(
     start, points = time.perf_counter(), contest.data.points
     ridges = None if alpha is None else [alpha]
     if isinstance(kernel, Kernel):
-        some, loss = contest.sample(min(len(contest.data), _SCOUTS))
+        some, loss = contest.sample(_SCOUTS)
         seed = int(contest.rng.randint(2**31 - 1))
-        ridges = [alpha * variance_of(kernel, some.points) for alpha in (1e-5, 1e-4, *_ALPHAS, 10.0)]
+        ridges = [alpha * mean_variance(kernel, some.points) for alpha in (1e-5, 1e-4, *_ALPHAS, 10.0)]
         losses = contest.compare(kernel, ridges, some, loss, _SCOUTING, [seed])
         best = ridges[int(np.argmin(losses))]
         return meet(
@@ -312,8 +312,3 @@ def typical_distance(points: Points, most: int = 1000) -> float:
     distance = euclidean_distances(x)[np.triu_indices(len(index), 1)]
     distance = distance[distance > 0]
     return float(np.median(distance)) if len(distance) else 1.0
-
-
-def variance_of(kernel: Kernel, points: Points) -> float:
-    """The mean of k(x, x) over a few points."""
-    return default_jitter(kernel, points) / DEFAULT_JITTER[points.dtype]

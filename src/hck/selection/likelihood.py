@@ -46,9 +46,12 @@ class Observations:
             self.points.take(index.to(self.points.device)), self.y[index.to(self.y.device)], *rest
         )  # fmt: skip
 
-    def draw(self, size: int, rng: np.random.RandomState) -> "Observations":
-        """`size` of them at random, in their order; all if there are no more."""
-        return self if size >= len(self) else self.take(np.sort(rng.permutation(len(self))[:size]))
+    def draw(self, size: int, rng: np.random.RandomState) -> "tuple[Observations, np.ndarray]":
+        """`size` of them at random, in their order, and which; all if there are no more."""
+        if size >= len(self):
+            return self, np.arange(len(self))
+        rows = np.sort(rng.permutation(len(self))[:size])
+        return self.take(rows), rows
 
 
 @torch.no_grad()
@@ -110,7 +113,8 @@ def learn(
         return (found + prior) / size, (gradient + slope) / size
 
     if optimizer == "lbfgs":
-        part, seed = data.draw(size, rng), rng.randint(2**31 - 1)
+        part = data.draw(size, rng)[0]
+        seed = rng.randint(2**31 - 1)
 
         def around(theta: np.ndarray) -> Function:
             blueprint = plan(space.at(theta)[0], part.points, seed)
@@ -119,7 +123,7 @@ def learn(
         return maximise_in_rounds(around, start, space.bounds, max_iter, restarts, rng, verbose=verbose)
 
     def fresh(theta: np.ndarray, _: int) -> tuple[float, np.ndarray]:
-        part = data.draw(size, rng)
+        part = data.draw(size, rng)[0]
         return value(plan(space.at(theta)[0], part.points, rng.randint(2**31 - 1)), part, theta)
 
     return climb(fresh, start, space.bounds, max_iter, verbose=verbose)
