@@ -293,7 +293,7 @@ def cross(
     """
     check_same_kind(left, right)
     if isinstance(left, DensePoints):
-        profile = fusable(kernel.profile(), left.x, right.x)
+        profile = fusable(kernel.profile(), left.x, rows, right.x, columns)
         if profile is not None:
             return fused_cross(profile, left.x, rows, right.x, columns, upper, out)
     values = left._cross(kernel, rows, right, columns)
@@ -362,7 +362,7 @@ class Values:
         """The kernel's profile, if compiled code can evaluate it on these points."""
         if not isinstance(self.left, DensePoints):
             return None
-        return fusable(self.kernel.profile(), self.left.x, self.right.x)
+        return fusable(self.kernel.profile(), self.left.x, self.rows, self.right.x, self.columns)
 
 
 def _mask(values: Tensor, rows: Blocks, columns: Blocks) -> Tensor:

@@ -21,12 +21,12 @@ from hck.kernels import Kernel, make_kernel
 from hck.memory import resolve_budget
 from hck.partition import Tree
 from hck.points import DensePoints, Points, SparsePoints, as_points_like
-from hck.selection.auto import Contest, Selection, choose
+from hck.selection.auto import MOST_LENGTHSCALES, Contest, Selection, choose
 from hck.selection.likelihood import Observations
 from hck.selection.loss import Loss
 from hck.selection.work import UNKNOWN, Shape, allowed_work, forest_shape
 
-_MOST_DENSE = 10**8  # numbers: smaller sparse data are made dense where we choose what to do with them
+_MOST_DENSE = 10**8  # numbers: smaller sparse data are made dense where that is faster
 
 _PARAMETERS = """kernel : str, Kernel or callable, default="auto"
     The base kernel: a name (``"gaussian"``, ``"laplace"``, ``"inverse_multiquadric"``, ``"matern12"``,
@@ -198,7 +198,7 @@ class RidgeEstimator(HCKEstimator):
         points = super()._points(X)
         if isinstance(points, SparsePoints) and self._chooses_lengthscales():
             n, d = points.x.shape
-            if n * d <= _MOST_DENSE:
+            if n * d <= _MOST_DENSE and (d <= MOST_LENGTHSCALES or points.device.type != "cpu"):
                 dense = torch.from_numpy(points.x.toarray())
                 return DensePoints(dense.to(points.device, points.dtype))
         return points

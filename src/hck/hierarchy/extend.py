@@ -66,6 +66,7 @@ def by_leaf(
         The leaves of the blocks, counted among these, and the positions of the new points.
     """
     limit = per_chunk(per_point, budget, order.device)
+    limit = max(limit, min(per_leaf, budget // 8) // per_point)  # worth the gathering of a leaf's own points
 
     def at_once(width: int, _: int) -> int:
         return per_chunk(per_leaf + width * per_point, budget, order.device)

@@ -8,6 +8,7 @@ import torch
 from sklearn.metrics.pairwise import manhattan_distances
 from torch import Tensor
 
+_FEW = 64  # features, of which copies cost less than a pass over the distances
 Block = Any  # a Tensor or a csr_matrix, both sides the same
 
 
@@ -58,11 +59,19 @@ def _squared_euclidean(a: Block, b: Block) -> tuple[Tensor, Tensor]:
     a, b = a - centre, b - centre
     a2 = a.square().sum(-1, keepdim=True)
     b2 = b.square().sum(-1, keepdim=True)
-    # ‖a‖² + ‖b‖² − 2⟨a, b⟩ as one product, with no further pass over the result.
+    largest = (a2.amax(-2, keepdim=True) + b2.amax(-2, keepdim=True)).detach()  # (*batch, 1, 1)
+    squared = _expanded(a, a2, b, b2)
+    return squared.to(dtype), (_rounding(a.shape[-1], a.dtype) * largest).to(dtype)
+
+
+def _expanded(a: Tensor, a2: Tensor, b: Tensor, b2: Tensor) -> Tensor:
+    """‖a‖² + ‖b‖² − 2⟨a, b⟩."""
+    if a.shape[-1] > _FEW and a.ndim == b.ndim == 3:
+        return torch.baddbmm(a2 + b2.mT, a, b.mT, alpha=-2)
+    # as one product, with no further pass over the result
     left = torch.cat([a * -2, a2, torch.ones_like(a2)], -1)
     right = torch.cat([b, torch.ones_like(b2), b2], -1)
-    largest = (a2.amax(-2, keepdim=True) + b2.amax(-2, keepdim=True)).detach()  # (*batch, 1, 1)
-    return (left @ right.mT).to(dtype), (_rounding(a.shape[-1], a.dtype) * largest).to(dtype)
+    return left @ right.mT
 
 
 def _squared_euclidean_sparse(a: sp.csr_matrix, b: sp.csr_matrix) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,9 @@ from hck.gradients import wants_gradient
 from hck.linalg import flat, has_triton
 
 NAMES = ("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52")
-_MOST_FEATURES = 256  # beyond, distances are a matrix product's work
+# Beyond, distances are a matrix product's work; but on a CPU not in small blocks, where to gather and to
+# centre the points takes longer than the product.
+_MOST_FEATURES, _SMALL = 256, 96
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,14 @@ class Profile:
     amplitude: float | Tensor = 1.0
 
 
-def fusable(profile: Profile | None, x: Tensor, z: Tensor) -> Profile | None:
-    """The profile, if compiled code can evaluate it on these points."""
-    there = x.device.type == "cpu" or has_triton()
-    return None if wants_gradient(x, z) or x.shape[1] > _MOST_FEATURES or not there else profile
+def fusable(
+    profile: Profile | None, x: Tensor, rows: Blocks, z: Tensor, columns: Blocks
+) -> Profile | None:  # fmt: skip
+    """The profile, if compiled code should evaluate it between these blocks."""
+    on_cpu = x.device.type == "cpu"
+    small = on_cpu and max(rows.index.shape[1], columns.index.shape[1]) <= _SMALL
+    suited = (on_cpu or has_triton()) and (small or x.shape[1] <= _MOST_FEATURES)
+    return profile if suited and not wants_gradient(x, z) else None
 
 
 def fused_cross(

@@ -21,7 +21,7 @@ _FACTORS = tuple(2.0**k for k in range(-4, 3))  # lengthscales, times a typical 
 _ALPHAS = (1e-3, 1e-2, 1e-1, 1.0)
 _LEAF, _RANK = 512, 64
 _SCOUTING = Shape(1, _LEAF, _RANK)  # the trees that candidates are compared with
-_MOST_LENGTHSCALES = 256
+MOST_LENGTHSCALES = 256
 _STEPS = 80
 _SCOUTS = 4000
 _LITTLE = 1e11  # work, with which there is one kernel to try, in one unit of the features
@@ -284,7 +284,7 @@ def choose(
         names, units = names[:1], {"": None}
     found = isotropic(contest, names, units, ridges)
     notes.append(f"one lengthscale: {time.perf_counter() - start:.1f} s")
-    if isinstance(points, VectorPoints) and 1 < points.n_features <= _MOST_LENGTHSCALES:
+    if isinstance(points, VectorPoints) and 1 < points.n_features <= MOST_LENGTHSCALES:
         smooth = "matern32" if kernel == "auto" else str(kernel)
         typical = typical_distance(contest.sample(1000)[0].points)
         begin = time.perf_counter()

@@ -1,0 +1,1 @@
+"""The parts of `gp.py`: each measures one thing and shows it in tables; plots are drawn apart."""
