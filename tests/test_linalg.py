@@ -99,8 +99,10 @@ def test_solves(kept, n, columns, dtype):
 def test_inverse(kept, n, dtype):
     matrix = definite(2, n, n, dtype=dtype)
     expected = torch.cholesky_inverse(torch.linalg.cholesky(matrix.double()))
-    found = linalg.inverse(factor(matrix)).double()
-    torch.testing.assert_close(found, expected, rtol=0, atol=10 * TOLERANCE[dtype])
+    found, close = factor(matrix), {"rtol": 0, "atol": 10 * TOLERANCE[dtype]}
+    torch.testing.assert_close(linalg.inverse(found).double(), expected, **close)
+    diagonal = linalg.inverse_diagonal(found).double()
+    torch.testing.assert_close(diagonal, expected.diagonal(dim1=-2, dim2=-1), **close)
 
 
 @both_types

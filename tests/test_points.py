@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from hck.blocks import Blocks
-from hck.kernels import CallableKernel, Gaussian, make_kernel
+from hck.kernels import CallableKernel, Gaussian, Matern, make_kernel
 from hck.objects import looks_like_objects
 from hck.points import DensePoints, ObjectPoints, SparsePoints, as_points, as_points_like, cross
 
@@ -254,3 +254,15 @@ def test_points_must_form_a_table(shape):
 def test_arrays_of_any_layout_become_points(x):
     np.testing.assert_array_equal(as_points(x[::-1]).x, x[::-1])
     np.testing.assert_array_equal(as_points(np.asfortranarray(x)).x, x)
+
+
+@pytest.mark.parametrize("d", [3, 300])
+def test_large_blocks_are_evaluated_by_parts(d, monkeypatch):
+    x = DensePoints(torch.randn(200, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
+    kernel = CallableKernel(lambda a, b: (a @ b.mT).exp(), batched=True) if d == 3 else Matern(d**0.5)
+    index = torch.arange(200).view(2, 100)
+    index[1, 90:] = -1
+    blocks = Blocks(index, full=False)
+    expected = cross(kernel, x, blocks, x, blocks)
+    monkeypatch.setattr("hck.points._AT_ONCE", 1700)
+    torch.testing.assert_close(cross(kernel, x, blocks, x, blocks), expected, rtol=1e-12, atol=1e-12)

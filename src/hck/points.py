@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from hck.blocks import Blocks
+from hck.gradients import wants_gradient
 from hck.kernels._fused import Profile, fusable, fused_cross
 from hck.linalg import flat, has_triton
 from hck.objects import object_array
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["DensePoints", "ObjectPoints", "Points", "SparsePoints", "as_points", "as_points_like", "cross"]
 
 _CHUNK = 2**17  # numbers gathered at once: about what a cache holds
+_AT_ONCE = 2**26  # kernel values
 
 
 class Points(ABC):
@@ -164,7 +166,14 @@ class DensePoints(VectorPoints):
         return self.x[rows].cpu().numpy()
 
     def _cross(self, kernel: "Kernel", rows: Blocks, other: Points, columns: Blocks) -> Tensor:
-        return _mask(kernel.evaluate(self.x[rows.safe], other.x[columns.safe]), rows, columns)
+        z, n = other.x[columns.safe], rows.index.shape[1]
+        step = max(1, _AT_ONCE // max(1, z.shape[0] * z.shape[1]))  # temporaries are as large as the result
+        if n <= step or wants_gradient(self.x, other.x, *kernel.tensors()):
+            return _mask(kernel.evaluate(self.x[rows.safe], z), rows, columns)
+        out = z.new_empty(len(z), n, z.shape[1])
+        for i in range(0, n, step):
+            out[:, i : i + step] = kernel.evaluate(self.x[rows.safe[:, i : i + step]], z)
+        return _mask(out, rows, columns)
 
 
 class _BlockwisePoints(Points):

@@ -31,8 +31,8 @@ _MOST_DENSE = 10**8  # numbers: smaller sparse data are made dense where that is
 _PARAMETERS = """kernel : str, Kernel or callable, default="auto"
     The base kernel: a name (``"gaussian"``, ``"laplace"``, ``"inverse_multiquadric"``, ``"matern12"``,
     ``"matern32"``, ``"matern52"``), an object of `hck.kernels`, a function k(A, B) that returns the matrix of
-    kernel values between two sets of points, or ``"auto"``, to choose between Gaussian and Matérn-3/2
-    (Gaussian where a lengthscale is given).
+    kernel values between two sets of points, or ``"auto"``, to choose between Matérn-3/2, Matérn-1/2,
+    Gaussian and Laplace (Gaussian where a lengthscale is given).
 lengthscale : "auto", float, array-like of shape (n_features,) or None, default="auto"
     σ of a named kernel: one number, or one per feature; None means 1. ``"auto"``: one for all by
     leave-one-out loss, or one per feature by likelihood, whichever predicts left-out observations better.
@@ -263,7 +263,11 @@ class RidgeEstimator(HCKEstimator):
             leaf_size = int(self.partition.size[self.partition.leaves].max())
             n_trees = n_trees or 1
         if leaf_size is None:
-            return forest_shape(len(points), points.values_per_point or UNKNOWN, work, memory, n_trees)
+            single = (
+                0.25 if points.device.type == "cpu" else 1.0
+            )  # one large factorization, which suits a GPU
+            size = len(points), points.values_per_point or UNKNOWN
+            return forest_shape(*size, work, memory, n_trees, single=single)
         several = 8 if leaf_size < len(points) else 1
         return Shape(n_trees or several, leaf_size, max(1, min(leaf_size, len(points)) // 8))
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from hck import linalg
+from hck.blocks import Batch
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.matrix import HierarchicalMatrix
 from hck.hierarchy.smooth import Filtered, filter_up, smooth_down
@@ -326,10 +327,14 @@ class Factor:
         """The diagonal of (K_h + noise)⁻¹, in the original order."""
         covariance = self.posterior()
         out = covariance.new_empty(self.layout.tree.n_points + 1, 1)
-        for batch, factor, y in self._leaves():
+
+        def visit(leaves: tuple[Batch, Tensor, Tensor]) -> None:
+            batch, factor, y = leaves
             u = linalg.unwhiten_(factor, y.clone())
-            own = linalg.inverse(factor).diagonal(dim1=-2, dim2=-1)
-            out[batch.index] = (own - ((u @ covariance[self.layout.parents(batch)]) * u).sum(-1))[..., None]
+            known = ((u @ covariance[self.layout.parents(batch)]) * u).sum(-1)
+            out[batch.index] = (linalg.inverse_diagonal(factor) - known)[..., None]
+
+        for_each(visit, list(self._leaves()), self.device)
         return self.layout.unpad(out)[:, 0]
 
     def _leaves(self) -> zip:

@@ -36,6 +36,7 @@ __all__ = [
     "half_log_determinant",
     "has_triton",
     "inverse",
+    "inverse_diagonal",
     "jitters",
     "mirror",
     "multiply_packed",
@@ -140,6 +141,13 @@ def subtract_gram_(y: Tensor, matrix: Tensor) -> Tensor:
 def inverse(factor: Tensor) -> Tensor:
     """(L Lᵀ)⁻¹, both triangles of it."""
     return _fast(factor.dtype).inverse(factor) if can_compile(factor) else _generic.inverse(factor)
+
+
+def inverse_diagonal(factor: Tensor) -> Tensor:
+    """The diagonal of (L Lᵀ)⁻¹: shape (members, n)."""
+    if can_compile(factor):
+        return _fast(factor.dtype).inverse_diagonal(factor)
+    return _generic.inverse_diagonal(factor)
 
 
 def mirror(matrix: Tensor) -> Tensor:

@@ -389,11 +389,11 @@ def factor(u, at, ld, n, first, last, spare, work):
 
 
 @compiled
-def inverse(u, at_u, ldu, out, at, ld, n, spare, work):
-    """out ← (UᵀU)⁻¹, the whole symmetric matrix. `spare` has room for it."""
+def _invert(u, at_u, ldu, n, spare, work):
+    """spare ← R = U⁻ᵀ, lower triangular."""
     apart()
     panel = panel_of(u)
-    spare[: n * n] = 0  # R = U⁻ᵀ, lower triangular
+    spare[: n * n] = 0
     for i in range(0, n, _BLOCK):
         rows = min(_BLOCK, n - i)
         for j in range(0, i, _BLOCK):
@@ -408,6 +408,24 @@ def inverse(u, at_u, ldu, out, at, ld, n, spare, work):
             here, width = i + j, min(panel, rows - j)
             corner_u = at_u + here * (ldu + 1)
             _solve_block(u, corner_u, ldu, rows - j, spare, here * (n + 1), n, width, False, work)
+
+
+@compiled
+def inverse_diagonal(u, at_u, ldu, out, at, n, spare, work):
+    """out ← the diagonal of (UᵀU)⁻¹. `spare` has room for U."""
+    _invert(u, at_u, ldu, n, spare, work)
+    out[at : at + n] = 0
+    for k in range(n):
+        for i in range(k + 1):
+            out[at + i] += spare[k * n + i] ** 2
+
+
+@compiled
+def inverse(u, at_u, ldu, out, at, ld, n, spare, work):
+    """out ← (UᵀU)⁻¹, the whole symmetric matrix. `spare` has room for it."""
+    apart()
+    panel = panel_of(u)
+    _invert(u, at_u, ldu, n, spare, work)
     for i in range(n):
         out[at + i * ld : at + i * ld + n] = 0
     step = panel if n <= 2 * _SMALL else _SMALL

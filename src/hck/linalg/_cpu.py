@@ -47,6 +47,13 @@ def inverse(factor: Tensor) -> Tensor:
     return out
 
 
+def inverse_diagonal(factor: Tensor) -> Tensor:
+    """The diagonal of (UᵀU)⁻¹."""
+    out = factor.new_empty(factor.shape[:2])
+    _inverse_diagonal(flat(factor), flat(out), len(factor), factor.shape[-1])
+    return out
+
+
 def numbers(which: Tensor | None, members: int) -> np.ndarray:
     """Which of the factors each member takes; by default the one of the same number."""
     return np.arange(members) if which is None else which.numpy()
@@ -83,3 +90,10 @@ def _inverse(u, out, members, n):
     work, spare = _compiled.scratch(u), np.empty(n * n, u.dtype)
     for i in range(members):
         _compiled.inverse(u, i * n * n, n, out, i * n * n, n, n, spare, work)
+
+
+@exposed
+def _inverse_diagonal(u, out, members, n):
+    work, spare = _compiled.scratch(u), np.empty(n * n, u.dtype)
+    for i in range(members):
+        _compiled.inverse_diagonal(u, i * n * n, n, out, i * n, n, spare, work)

@@ -55,6 +55,13 @@ def inverse(factor: Tensor) -> Tensor:
     return factor.mT @ factor if is_inverse(factor) else torch.cholesky_inverse(factor, upper=True)
 
 
+def inverse_diagonal(factor: Tensor) -> Tensor:
+    """The diagonal of (L Lᵀ)⁻¹."""
+    if not is_inverse(factor):
+        return inverse(factor).diagonal(dim1=-2, dim2=-1)
+    return torch.linalg.vecdot(factor, factor, dim=-2)
+
+
 def _factor(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Factors, and for each member whether it failed."""
     if not is_inverse(matrix):

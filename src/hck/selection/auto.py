@@ -17,12 +17,14 @@ from hck.selection.loss import Loss, left_out_means
 from hck.selection.space import Space
 from hck.selection.work import UNKNOWN, Shape, tree_work
 
+KERNELS = ("matern32", "matern12", "gaussian", "laplace")  # that "auto" chooses from
 _FACTORS = tuple(2.0**k for k in range(-4, 3))  # lengthscales, times a typical distance
 _ALPHAS = (1e-3, 1e-2, 1e-1, 1.0)
 _LEAF, _RANK = 512, 64
 _SCOUTING = Shape(1, _LEAF, _RANK)  # the trees that candidates are compared with
 MOST_LENGTHSCALES = 256
 _STEPS = 80
+_FINALISTS = 4
 _SCOUTS = 4000
 _LITTLE = 1e11  # work, with which there is one kernel to try, in one unit of the features
 
@@ -37,6 +39,8 @@ class Candidate:
     alpha : float
     origin : str
         How it was found.
+    name : str
+        Of the kernel.
     loss : float
         On left-out observations: squared error relative to the variance, or −log p(class).
     """
@@ -44,6 +48,7 @@ class Candidate:
     kernel: Kernel
     alpha: float
     origin: str
+    name: str = ""
     loss: float = np.nan
     many: bool = False  # lengthscales
 
@@ -145,9 +150,14 @@ class _Trial:
 
 
 def isotropic(
-    contest: Contest, names: list[str], units: dict[str, Tensor | None], alphas: list[float] | None
+    contest: Contest,
+    names: list[str],
+    units: dict[str, Tensor | None],
+    alphas: list[float] | None,
 ) -> list[Candidate]:
     """For each kernel the best unit, lengthscale and alpha of a grid that is refined once; the best first.
+
+    The first kernel tries all units, the others those in which the first was best.
 
     Parameters
     ----------
@@ -170,10 +180,11 @@ def isotropic(
         losses = contest.compare(kernel, ridges, some, loss, _SCOUTING, [seed])
         return [_Trial(value, scale, alpha, called) for alpha, value in zip(ridges, losses, strict=True)]
 
-    found = []
+    found: list[Candidate] = []
+    where = list(units)
     for name in names:
         trials = []
-        for called in units:
+        for called in where:
             for factor in _FACTORS:
                 trials += attempt(name, factor * typical[called], called, alphas or list(_ALPHAS))
         best = min(trials, key=lambda trial: trial.loss)
@@ -182,8 +193,9 @@ def isotropic(
             ridges = alphas or [usual / 3, usual, usual * 3]
             trials += attempt(name, best.scale * step, best.unit, ridges)
         best = min(trials, key=lambda trial: trial.loss)
-        kernel = make(name, best.scale, best.unit)
-        found.append(Candidate(kernel, best.alpha, f"{name} with one lengthscale{best.unit}", best.loss))
+        kernel, origin = make(name, best.scale, best.unit), f"{name} with one lengthscale{best.unit}"
+        found.append(Candidate(kernel, best.alpha, origin, name, best.loss))
+        where = [best.unit]
     return sorted(found, key=lambda candidate: candidate.loss)
 
 
@@ -194,22 +206,38 @@ def _in_units(points: Points, unit: Tensor | None) -> Points:
     return points.scaled(1 / unit)
 
 
-def anisotropic(contest: Contest, name: str, start: float, alpha: float | None, work: float) -> Candidate:
-    """A lengthscale for each feature, and alpha, by likelihood."""
+def anisotropic(
+    contest: Contest,
+    name: str,
+    start: np.ndarray,
+    ridge: float,
+    alpha: float | None,
+    work: float,
+    steps: int,
+) -> Candidate:
+    """A lengthscale for each feature, and alpha, by likelihood.
+
+    Parameters
+    ----------
+    start : ndarray of shape (d,)
+        Lengthscales to start from.
+    ridge : float
+        The alpha to start from, where there is none to keep to.
+    steps : int
+        The most to take.
+    """
     data, points = contest.data, contest.data.points
-    assert isinstance(points, VectorPoints)
-    d = points.n_features
-    each = 6 * tree_work(1, d, _LEAF, _RANK)
-    steps = int(np.clip(work / (each * min(2000, len(points))), 10, _STEPS))
-    size = int(np.clip(work / (steps * each), min(2000, len(points)), len(points)))
+    each = 6 * tree_work(1, len(start), _LEAF, _RANK)
+    least = min(2000, len(points))
+    steps = int(np.clip(work / (each * least), 10, steps))
+    size = int(np.clip(work / (steps * each), least, len(points)))
     variance = float(data.y.double().square().mean()) or 1.0
-    noise = 0.1 * variance if alpha is None else alpha * variance
+    noise = (ridge if alpha is None else alpha) * variance
     bounds = {} if alpha is None else {"noise": "fixed", "scale": "fixed"}
-    space = Space.of(variance * make_kernel(name, np.full(d, start)), noise, bounds, scale=variance)
-    whole = Observations(points, data.y)
+    space = Space.of(variance * make_kernel(name, start), noise, bounds, scale=variance)
     found = learn(
         space,
-        whole,
+        Observations(points, data.y),
         lambda kernel, some, seed: contest.plan(kernel, some, seed, _SCOUTING),
         contest.rng,
         "stochastic",
@@ -222,9 +250,34 @@ def anisotropic(contest: Contest, name: str, start: float, alpha: float | None, 
     parameters = kernel.parameters()
     ratio = noise_found / float(parameters["scale"])
     plain = make_kernel(name, np.asarray(parameters["lengthscale"], dtype=float))
-    return Candidate(
-        plain, ratio if alpha is None else alpha, f"{name} with a lengthscale per feature", many=True
-    )
+    origin = f"{name} with a lengthscale per feature"
+    return Candidate(plain, ratio if alpha is None else alpha, origin, name, many=True)
+
+
+def each_feature(contest: Contest, names: list[str], alpha: float | None, work: float) -> list[Candidate]:
+    """Kernels with a lengthscale for each feature.
+
+    The first kernel learns them. The others are tried with multiples of these, and the best of them learns
+    from there.
+    """
+    some, loss = contest.sample(_SCOUTS)
+    assert isinstance(some.points, VectorPoints)
+    start = np.full(some.points.n_features, typical_distance(some.points))
+    share = work if len(names) == 1 else 0.6 * work
+    first = anisotropic(contest, names[0], start, 0.1, alpha, share, _STEPS)
+    found, seed = [first], int(contest.rng.randint(2**31 - 1))
+    unit = np.asarray(first.kernel.parameters()["lengthscale"], dtype=float)
+    ridges = [first.alpha * factor for factor in (0.3, 1.0, 3.0)] if alpha is None else [alpha]
+    trials = []
+    for name in names[1:]:
+        for multiple in (0.5, 1.0, 2.0, 4.0):
+            kernel = make_kernel(name, multiple * unit)
+            losses = contest.compare(kernel, ridges, some, loss, _SCOUTING, [seed])
+            trials.append((min(losses), name, multiple, ridges[int(np.argmin(losses))]))
+    if trials:
+        _, name, multiple, ridge = min(trials)
+        found.append(anisotropic(contest, name, multiple * unit, ridge, alpha, work - share, _STEPS // 2))
+    return found
 
 
 def meet(contest: Contest, candidates: list[Candidate], alphas: bool, work: float) -> list[Candidate]:
@@ -279,24 +332,26 @@ def choose(
         return meet(
             contest, [Candidate(kernel, best, "the kernel that was given")], True, contest.work
         ), notes
-    names = ["matern32", "gaussian"] if kernel == "auto" else [str(kernel)]
+    names = list(KERNELS) if kernel == "auto" else [str(kernel)]
     if contest.work < _LITTLE:
         names, units = names[:1], {"": None}
-    found = isotropic(contest, names, units, ridges)
+    several = isinstance(points, VectorPoints) and 1 < points.n_features <= MOST_LENGTHSCALES
+    simple = [name for name in names if name not in ("matern12", "laplace")] if several else names
+    found = isotropic(contest, simple or names, units, ridges)
     notes.append(f"one lengthscale: {time.perf_counter() - start:.1f} s")
-    if isinstance(points, VectorPoints) and 1 < points.n_features <= MOST_LENGTHSCALES:
-        smooth = "matern32" if kernel == "auto" else str(kernel)
-        typical = typical_distance(contest.sample(1000)[0].points)
+    if several:
         begin = time.perf_counter()
-        found.append(anisotropic(contest, smooth, typical, alpha, 0.7 * contest.work))
+        many = each_feature(contest, names, alpha, 0.7 * contest.work)
+        found = [*many, *found[: _FINALISTS - len(many)]]
         notes.append(f"a lengthscale per feature: {time.perf_counter() - begin:.1f} s")
+    found = found[:_FINALISTS]
     begin = time.perf_counter()
     if len(found) > 1 or ridges is None:
         found = meet(contest, found, ridges is None, 0.3 * contest.work)
-    simple = next(candidate for candidate in found if not candidate.many)
-    if found[0].many and found[0].loss > (1 - margin) * simple.loss:
-        found.remove(simple)
-        found.insert(0, simple)
+    plain = next(candidate for candidate in found if not candidate.many)
+    if found[0].many and found[0].loss > (1 - margin) * plain.loss:
+        found.remove(plain)
+        found.insert(0, plain)
         notes.append(f"one lengthscale, unless more of them lower the loss by {margin:.0%}")
     notes.append(f"comparison: {time.perf_counter() - begin:.1f} s")
     return found, notes

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 # Operations per second that a fit gets done, roughly: of two CPU cores, and of a data-centre GPU.
-_RATE = {"cpu": 8e10, "cuda": 3e12}
+_RATE = {"cpu": 7e10, "cuda": 3e12}
 UNKNOWN = 500  # features that a value of a kernel costs as much as, where points have none
 
 _SHARE = {"fast": 0.2, "balanced": 1.0, "best": 8.0}
@@ -49,7 +49,13 @@ class Shape:
 
 
 def forest_shape(
-    n: int, d: int, work: float, memory: float = math.inf, n_trees: int | None = None, ratio: int = 8
+    n: int,
+    d: int,
+    work: float,
+    memory: float = math.inf,
+    n_trees: int | None = None,
+    ratio: int = 8,
+    single: float = 0.25,
 ) -> Shape:
     """The largest leaves for which a forest takes no more work and memory than is allowed.
 
@@ -61,8 +67,10 @@ def forest_shape(
         By default 8, or a single leaf if that holds all points.
     ratio : int
         Leaf size over rank.
+    single : float
+        The part of the work that a single leaf may take, to be preferred to several trees.
     """
-    if n_trees is None and tree_work(n, d, n, 1) <= work / 4 and 3 * n * n <= memory:
+    if n_trees is None and tree_work(n, d, n, 1) <= single * work and 3 * n * n <= memory:
         return Shape(1, n, max(1, n // ratio))
     trees, best = n_trees or 8, 64
     largest = int(min(n, memory / (3 * n)))
