@@ -1,6 +1,7 @@
 """Parameters that choose themselves."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
@@ -50,7 +51,7 @@ def test_features_that_do_not_matter_are_found(regressor):
 
 def test_the_selection_explains_itself(regressor):
     text = str(regressor.selection_)
-    for part in ("kernel Matern", "alpha", "loss on left-out observations", "chosen in"):
+    for part in ("kernel ", "alpha", "loss on left-out observations", "chosen in"):
         assert part in text
 
 
@@ -195,3 +196,32 @@ def test_a_tree_and_landmarks_belong_to_features_as_they_are():
     assert np.mean((model.predict(NEW / UNITS) - truth(NEW)) ** 2) < 0.05
     with pytest.raises(ValueError, match="scale=None"):
         HCKRegressor(partition=tree, scale="minmax").fit(x, Y)
+
+
+def test_float32_keeps_the_digits_of_features_far_from_0():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(400, 2))
+    y = np.sin(6 * X[:, 0]) + X[:, 1]
+    options = {"alpha": 1e-3, "lengthscale": 1.0, "rank": 64, "scale": "standard", "random_state": 0}
+    near, far = (
+        HCKRegressor(dtype="float32", **options).fit(X[:300] + shift, y[:300]).predict(X[300:] + shift)
+        for shift in (0.0, 1e6)
+    )
+    np.testing.assert_allclose(far, near, rtol=0, atol=1e-3)
+
+
+def test_sparse_data_are_made_dense_by_parts(monkeypatch):
+    X = sp.random(300, 6, density=0.5, format="csr", random_state=0)
+    y = X[:, 0].toarray().ravel()
+    model = HCKRegressor(fit_time="fast", random_state=0).fit(X, y)
+    expected = model.predict(X)
+    monkeypatch.setattr("hck.estimators._ridge._MOST_DENSE", 6 * 70)
+    np.testing.assert_allclose(model.predict(X), expected, rtol=0, atol=1e-12)
+
+
+def test_names_of_an_earlier_table_are_forgotten():
+    X, options = np.random.default_rng(0).uniform(size=(50, 2)), {"alpha": 0.1, "lengthscale": 1.0, "rank": 8}
+    model = HCKRegressor(**options).fit(pd.DataFrame(X, columns=["a", "b"]), X[:, 0])
+    assert list(model.feature_names_in_) == ["a", "b"]
+    model.fit(torch.from_numpy(X), X[:, 0])
+    assert not hasattr(model, "feature_names_in_")

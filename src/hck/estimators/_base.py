@@ -7,11 +7,12 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from hck.estimators._categories import encode, encoder_of
 from hck.hierarchy import Blueprint
 from hck.kernels import Kernel, make_kernel
 from hck.memory import resolve_budget
@@ -108,9 +109,15 @@ class HCKEstimator(BaseEstimator):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         self._objects = self._takes_objects(X)
+        self._encoder = None if self._objects else encoder_of(X)
+        if self._encoder is not None:
+            validate_data(self, X, y="no_validation", skip_check_array=True)
+            X, y = check_X_y(encode(self._encoder, X), y, dtype=_ACCEPTED, estimator=self, **check_y)
+            return X, y
         if not (isinstance(X, Tensor) or self._objects):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_ACCEPTED, **check_y)
             return X, y
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if isinstance(X, Tensor):
             _check_tensor(X)
         y = y.detach().cpu().numpy() if isinstance(y, Tensor) else y
@@ -128,6 +135,10 @@ class HCKEstimator(BaseEstimator):
         if self._objects:
             looks_like_objects(X)  # or an error
             return X
+        if self._encoder is not None:
+            encoded = encode(self._encoder, X)
+            validate_data(self, X, skip_check_array=True, reset=False)
+            return check_array(encoded, dtype=_ACCEPTED, estimator=self)
         if isinstance(X, Tensor):
             _check_tensor(X)
             if X.shape[1] != self.n_features_in_:
@@ -179,7 +190,10 @@ class HCKEstimator(BaseEstimator):
     def _points(self, X: Any) -> Points:
         """Validated data on the device and in the dtype that were asked for."""
         device = self._resolve_device(X)
-        return as_points(X, _DTYPES[self.dtype], device, objects=self._takes_objects(X))
+        return as_points(X, self._dtype(), device, objects=self._takes_objects(X))
+
+    def _dtype(self) -> torch.dtype:
+        return _DTYPES[self.dtype]
 
     def _for_each_tree(
         self,

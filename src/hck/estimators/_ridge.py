@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -20,10 +21,10 @@ from hck.hierarchy.ridge import bytes_needed
 from hck.kernels import Kernel, make_kernel
 from hck.memory import resolve_budget
 from hck.partition import Tree
-from hck.points import DensePoints, Points, SparsePoints, as_points_like
+from hck.points import DensePoints, Points, SparsePoints, as_points, as_points_like
 from hck.selection.auto import MOST_LENGTHSCALES, Contest, Selection, choose
 from hck.selection.likelihood import Observations
-from hck.selection.loss import Loss
+from hck.selection.loss import InUnits, Loss
 from hck.selection.work import UNKNOWN, Shape, allowed_work, forest_shape
 
 _MOST_DENSE = 10**8  # numbers: smaller sparse data are made dense where that is faster
@@ -128,7 +129,7 @@ class RidgeEstimator(HCKEstimator):
         X: Any,
         targets: np.ndarray,
         sample_weight: Any,
-        loss: Callable[[np.ndarray], Loss],
+        loss: Callable[[np.ndarray, np.ndarray | None], Loss],
     ) -> dict[str, Any]:
         """Solve (K_h + α diag(1/weight)) w = targets − intercept, for several targets at once.
 
@@ -138,7 +139,7 @@ class RidgeEstimator(HCKEstimator):
         targets : ndarray of shape (n, columns)
         sample_weight : array-like of shape (n,), float or None
         loss : callable
-            Some rows ↦ the loss of predictions of their targets.
+            Some rows and their weights ↦ the loss of predictions of their targets.
 
         Returns
         -------
@@ -156,7 +157,7 @@ class RidgeEstimator(HCKEstimator):
             points, y, weight, used = points.take(kept.to(points.device)), y[kept], weight[kept], kept.numpy()
         scaling = Scaling.of(self._scale_kind(), points)
         units = other_units(scaling if self.scale == "auto" else Scaling(), points)
-        points = scaling(points)
+        points = scaling(points, self._dtype())
         intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
         y = y - intercept
         spread = y.std(0, correction=0)
@@ -165,8 +166,8 @@ class RidgeEstimator(HCKEstimator):
         data = Observations(points, y / spread, noise=relative)
 
         def loss_of(rows: np.ndarray) -> Loss:
-            inner = loss(used[rows])
-            return lambda predicted: inner(predicted * spread.numpy() + intercept.numpy())
+            inner = loss(used[rows], None if weight is None else weight.numpy()[rows])
+            return InUnits(inner, spread.numpy(), intercept.numpy())
 
         selection = self._select(data, units, loss_of, rng)
         noise: float | Tensor = selection.alpha if relative is None else selection.alpha * relative
@@ -192,16 +193,22 @@ class RidgeEstimator(HCKEstimator):
             "_scaling": scaling,
             "_left_out": torch.stack(others).mean(0).numpy() + intercept.numpy() if others else None,
             "_used": used,
+            "_weight": None if weight is None else weight.numpy(),
         }
 
     def _points(self, X: Any) -> Points:
-        points = super()._points(X)
+        """Data as they came, on the device."""
+        points = super()._points(X) if self._takes_objects(X) else self._as_they_came(X)
         if isinstance(points, SparsePoints) and self._chooses_lengthscales():
             n, d = points.x.shape
             if n * d <= _MOST_DENSE and (d <= MOST_LENGTHSCALES or points.device.type != "cpu"):
                 dense = torch.from_numpy(points.x.toarray())
                 return DensePoints(dense.to(points.device, points.dtype))
         return points
+
+    def _as_they_came(self, X: Any) -> Points:
+        dtype = self._dtype() if sp.issparse(X) else getattr(torch, str(X.dtype).removeprefix("torch."))
+        return as_points(X, dtype, self._resolve_device(X))
 
     def _chooses_lengthscales(self) -> bool:
         return isinstance(self.kernel, str) and isinstance(self.lengthscale, str)
@@ -249,9 +256,9 @@ class RidgeEstimator(HCKEstimator):
             bool(self.verbose),
         )
         chosen: str | Kernel = self.kernel if kernel is None else kernel
-        found, notes = choose(contest, chosen, alpha, units, self._margin)
+        best, met, notes = choose(contest, chosen, alpha, units, self._margin)
         seconds, sizes = time.perf_counter() - start, (shape.n_trees, shape.leaf_size, shape.rank)
-        return Selection(found[0].kernel, found[0].alpha, *sizes, found, notes, seconds)
+        return Selection(best.kernel, best.alpha, *sizes, met, notes, seconds)
 
     def _final_shape(self, points: Points, work: float) -> Shape:
         n_trees = None if isinstance(self.n_trees, str) else self.n_trees
@@ -263,9 +270,8 @@ class RidgeEstimator(HCKEstimator):
             leaf_size = int(self.partition.size[self.partition.leaves].max())
             n_trees = n_trees or 1
         if leaf_size is None:
-            single = (
-                0.25 if points.device.type == "cpu" else 1.0
-            )  # one large factorization, which suits a GPU
+            # one leaf is one large factorization, which suits a GPU
+            single = 0.25 if points.device.type == "cpu" else 2.0
             size = len(points), points.values_per_point or UNKNOWN
             return forest_shape(*size, work, memory, n_trees, single=single)
         several = 8 if leaf_size < len(points) else 1
@@ -285,10 +291,24 @@ class RidgeEstimator(HCKEstimator):
     def _evaluate(self, X: Any) -> Any:
         """The trained functions at new points: shape (points, columns); a tensor if X is one."""
         X = self._validate_new(X)
-        points = as_points_like(X, self.forest_.members[0].points)
-        values = self.forest_(self._scaling(points), verbose=bool(self.verbose))
+        values = torch.cat([self._forest_values(part) for part in self._parts(X)])
         intercept = torch.as_tensor(self.intercept_, device=values.device)
         return self._out(X, (values + intercept).to(values.dtype))
+
+    def _parts(self, X: Any) -> list[Any]:
+        """Rows of new data; several parts where sparse data have to be made dense."""
+        if not sp.issparse(X) or isinstance(self.forest_.members[0].points, SparsePoints):
+            return [X]
+        step = max(1, _MOST_DENSE // X.shape[1])
+        return [X[i : i + step].toarray() for i in range(0, X.shape[0], step)]
+
+    def _forest_values(self, X: Any) -> Tensor:
+        trained = self.forest_.members[0].points
+        if isinstance(trained, DensePoints):
+            points: Points = as_points(X, device=trained.device)
+        else:
+            points = as_points_like(X, trained)
+        return self.forest_(self._scaling(points, trained.dtype), verbose=bool(self.verbose))
 
 
 def _check_weights(weight: Any, n: int) -> Tensor:

@@ -11,7 +11,9 @@ from hck.points import DensePoints, Points, SparsePoints
 
 @dataclass(frozen=True)
 class Scaling:
-    """x ↦ (x − centre) · factor, feature by feature. Sparse points are not centred, so that they stay sparse.
+    """x ↦ (x − centre) · factor, feature by feature, in float64: of float32 digits would be lost before.
+
+    Sparse points are not centred, so that they stay sparse.
 
     Attributes
     ----------
@@ -34,7 +36,7 @@ class Scaling:
             mean = np.asarray(absolute.multiply(absolute).mean(0)).ravel()
             width = np.sqrt(mean) if kind == "standard" else absolute.max(0).toarray().ravel()
             factor = torch.from_numpy(np.where(width > 0, 1 / np.where(width > 0, width, 1), 1.0))
-            return cls(torch.zeros_like(factor), factor.to(points.device, points.dtype))
+            return cls(torch.zeros_like(factor), factor.to(points.device))
         x = points.x
         if kind == "standard":
             centre = x.double().mean(0)
@@ -46,14 +48,17 @@ class Scaling:
             low, high = x.double().amin(0), x.double().amax(0)
             centre, width = low, high - low
         flat = width <= 1e-12 * centre.abs()
-        return cls(centre.to(x.dtype), (1 / width.masked_fill(flat, 1.0)).to(x.dtype))
+        return cls(centre, 1 / width.masked_fill(flat, 1.0))
 
-    def __call__(self, points: Points) -> Points:
-        if self.factor is None or self.centre is None:
-            return points
-        if isinstance(points, SparsePoints):
+    def __call__(self, points: Points, dtype: torch.dtype) -> Points:
+        """Scaled points, as numbers of type `dtype`."""
+        if isinstance(points, DensePoints):
+            if self.factor is None or self.centre is None:
+                return DensePoints(points.x.to(dtype))
+            return DensePoints(((points.x - self.centre) * self.factor).to(dtype))
+        if self.factor is not None and isinstance(points, SparsePoints):
             return points.scaled(self.factor)
-        return DensePoints((points.x - self.centre) * self.factor)
+        return points
 
 
 def other_units(scaling: Scaling, points: Points) -> dict[str, Tensor | None]:

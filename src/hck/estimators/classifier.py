@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from hck.estimators._ridge import RidgeEstimator, describe_ridge
-from hck.selection.loss import Calibration, log_loss
+from hck.selection.loss import Calibration, LogLoss
 
 
 @describe_ridge
@@ -76,9 +76,11 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
             )
         columns = np.arange(1, 2) if len(classes) == 2 else np.arange(len(classes))
         targets = np.where(code[:, None] == columns, 1.0, -1.0)
-        fitted = self._train(X, targets, sample_weight, lambda rows: log_loss(code[rows]))
+        fitted = self._train(X, targets, sample_weight, lambda rows, weight: LogLoss(code[rows], weight))
         others = fitted["_left_out"]
-        calibration = None if others is None else Calibration.fit(others, code[fitted["_used"]])
+        calibration = None
+        if others is not None:
+            calibration = Calibration.fit(others, code[fitted["_used"]], fitted["_weight"])
         self._set_fitted(**fitted, classes_=classes, calibration_=calibration)
         return self
 

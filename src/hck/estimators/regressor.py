@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 
 from hck.estimators._ridge import RidgeEstimator, describe_ridge
-from hck.selection.loss import squared_error
+from hck.selection.loss import SquaredError
 
 
 @describe_ridge
@@ -66,7 +66,9 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         """
         X, y = self._validate_training(X, y, multi_output=True, y_numeric=True)
         targets = y.reshape(len(y), -1)
-        fitted = self._train(X, targets, sample_weight, lambda rows: squared_error(targets[rows]))
+        fitted = self._train(
+            X, targets, sample_weight, lambda rows, weight: SquaredError(targets[rows], weight)
+        )
         self._set_fitted(**fitted, _one_target=y.ndim == 1)
         return self
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -12,19 +12,22 @@ from torch import Tensor
 from hck.hierarchy.blueprint import Blueprint, mean_variance
 from hck.kernels import Kernel, make_kernel
 from hck.points import DensePoints, Points, SparsePoints, VectorPoints
+from hck.selection.left_out import left_out_loss
 from hck.selection.likelihood import Observations, learn
 from hck.selection.loss import Loss, left_out_means
+from hck.selection.maximise import climb
 from hck.selection.space import Space
 from hck.selection.work import UNKNOWN, Shape, tree_work
 
 KERNELS = ("matern32", "matern12", "gaussian", "laplace")  # that "auto" chooses from
 _FACTORS = tuple(2.0**k for k in range(-4, 3))  # lengthscales, times a typical distance
 _ALPHAS = (1e-3, 1e-2, 1e-1, 1.0)
+_AROUND = (0.3, 1.0, 3.0)
 _LEAF, _RANK = 512, 64
 _SCOUTING = Shape(1, _LEAF, _RANK)  # the trees that candidates are compared with
 MOST_LENGTHSCALES = 256
 _STEPS = 80
-_FINALISTS = 4
+_SMALL = 2000  # observations of a sample in which all others predict each
 _SCOUTS = 4000
 _LITTLE = 1e11  # work, with which there is one kernel to try, in one unit of the features
 
@@ -277,26 +280,55 @@ def each_feature(contest: Contest, names: list[str], alpha: float | None, work: 
     if trials:
         _, name, multiple, ridge = min(trials)
         found.append(anisotropic(contest, name, multiple * unit, ridge, alpha, work - share, _STEPS // 2))
+    if work >= _STEPS * 10 * _SMALL**3 * 10:  # a tenth of it
+        found.append(by_loss(contest, names[0], start, alpha))
     return found
 
 
-def meet(contest: Contest, candidates: list[Candidate], alphas: bool, work: float) -> list[Candidate]:
-    """Compare candidates on more points and with larger leaves; the best first, each with its best alpha."""
+def by_loss(contest: Contest, name: str, start: np.ndarray, alpha: float | None) -> Candidate:
+    """A lengthscale for each feature, and alpha, by the loss of left-out observations in small samples."""
+    bounds = {} if alpha is None else {"noise": "fixed"}
+    space = Space.of(make_kernel(name, start), alpha or 0.1, bounds)
+
+    def worse(theta: np.ndarray, _: int) -> tuple[float, np.ndarray]:
+        value, gradient = left_out_loss(space, theta, *contest.sample(_SMALL))
+        return -value, -gradient
+
+    found = climb(worse, space.start, space.bounds, _STEPS, verbose=contest.verbose)
+    kernel, ridge = space.at(found.theta)
+    assert ridge is not None
+    origin = f"{name} with a lengthscale per feature by loss"
+    return Candidate(kernel, ridge, origin, name, many=True)
+
+
+def meet(
+    contest: Contest, candidates: list[Candidate], alphas: tuple[float, ...], work: float
+) -> list[Candidate]:
+    """Compare candidates on more points and with larger leaves; the best first.
+
+    Parameters
+    ----------
+    alphas : tuple of float
+        Multiples of a candidate's alpha to try. Where the best is at an end, one more beyond it is tried.
+    """
     points = contest.data.points
     d = points.values_per_point or UNKNOWN
     size, leaf = len(points), 1024
-    factors = (0.3, 1.0, 3.0) if alphas else (1.0,)
-    runs = 2 * len(candidates) * len(factors)
-    while size > 2000 and runs * 2 * tree_work(size, d, leaf, leaf // 8) > work:
+    runs = 2 * len(candidates) * len(alphas)
+    while size > 2000 and runs * 1.5 * tree_work(size, d, leaf, leaf // 8) > work:
         size = int(size / 1.2)
     some, loss = contest.sample(size)
     seeds = contest.rng.randint(2**31 - 1, size=2).tolist()
     shape = Shape(2, min(leaf, size), min(leaf, size) // 8 or 1)
     for candidate in candidates:
-        ridges = [candidate.alpha * factor for factor in factors]
+        ridges = [candidate.alpha * factor for factor in alphas]
         losses = contest.compare(candidate.kernel, ridges, some, loss, shape, seeds)
-        k = int(np.argmin(losses))
-        candidate.alpha, candidate.loss = ridges[k], losses[k]
+        best = int(np.argmin(losses))
+        if len(ridges) > 1 and best in (0, len(ridges) - 1):
+            ridges.append(ridges[best] * (alphas[1] / alphas[0]) ** (1 if best else -1))
+            losses += contest.compare(candidate.kernel, ridges[-1:], some, loss, shape, seeds)
+            best = int(np.argmin(losses))
+        candidate.alpha, candidate.loss = ridges[best], losses[best]
     return sorted(candidates, key=lambda candidate: candidate.loss)
 
 
@@ -306,8 +338,8 @@ def choose(
     alpha: float | None,
     units: dict[str, Tensor | None],
     margin: float = 0.0,
-) -> tuple[list[Candidate], list[str]]:
-    """Candidates that have met, the best first, and what was done.
+) -> tuple[Candidate, list[Candidate], list[str]]:
+    """The best with its best alpha, the candidates that have met, and what was done.
 
     Parameters
     ----------
@@ -328,10 +360,9 @@ def choose(
         seed = int(contest.rng.randint(2**31 - 1))
         ridges = [alpha * mean_variance(kernel, some.points) for alpha in (1e-5, 1e-4, *_ALPHAS, 10.0)]
         losses = contest.compare(kernel, ridges, some, loss, _SCOUTING, [seed])
-        best = ridges[int(np.argmin(losses))]
-        return meet(
-            contest, [Candidate(kernel, best, "the kernel that was given")], True, contest.work
-        ), notes
+        given = Candidate(kernel, ridges[int(np.argmin(losses))], "the kernel that was given")
+        tuned = meet(contest, [given], _AROUND, contest.work)[0]
+        return tuned, [tuned], notes
     names = list(KERNELS) if kernel == "auto" else [str(kernel)]
     if contest.work < _LITTLE:
         names, units = names[:1], {"": None}
@@ -342,19 +373,22 @@ def choose(
     if several:
         begin = time.perf_counter()
         many = each_feature(contest, names, alpha, 0.7 * contest.work)
-        found = [*many, *found[: _FINALISTS - len(many)]]
+        found = [*many, *found[:2]]
         notes.append(f"a lengthscale per feature: {time.perf_counter() - begin:.1f} s")
-    found = found[:_FINALISTS]
     begin = time.perf_counter()
-    if len(found) > 1 or ridges is None:
-        found = meet(contest, found, ridges is None, 0.3 * contest.work)
-    plain = next(candidate for candidate in found if not candidate.many)
-    if found[0].many and found[0].loss > (1 - margin) * plain.loss:
-        found.remove(plain)
-        found.insert(0, plain)
+    if len(found) > 1:
+        found = meet(contest, found, (1.0,), 0.1 * contest.work)
+    simplest = next((one for one in found if not one.many), found[0])
+    if found[0].many and found[0].loss > (1 - margin) * simplest.loss:
+        found.remove(simplest)
+        found.insert(0, simplest)
         notes.append(f"one lengthscale, unless more of them lower the loss by {margin:.0%}")
+    best = found[0]
+    if ridges is None:
+        best = meet(contest, [replace(best)], _AROUND, 0.2 * contest.work)[0]
+        notes.append(f"the first on more points, with alpha {best.alpha:.3g}: {best.loss:.5f}")
     notes.append(f"comparison: {time.perf_counter() - begin:.1f} s")
-    return found, notes
+    return best, found, notes
 
 
 def typical_distance(points: Points, most: int = 1000) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -16,7 +17,15 @@ from hck.kernels import Kernel
 from hck.points import Points
 from hck.selection.likelihood import Observations
 
-Loss = Callable[[np.ndarray], float]
+
+class Loss(Protocol):
+    """The loss of predictions of some targets, arrays of shape (n, columns)."""
+
+    def __call__(self, predicted: np.ndarray) -> float: ...
+
+    def gradient(self, predicted: np.ndarray) -> np.ndarray:
+        """The derivative by each prediction: shape (n, columns)."""
+        ...
 
 
 @torch.no_grad()
@@ -49,21 +58,70 @@ def left_out_means(
     return total
 
 
-def squared_error(y: np.ndarray) -> Loss:
-    """The mean squared error, of each column relative to the variance of y."""
-    observed = np.asarray(y, dtype=float).reshape(len(y), -1)
-    spread = observed.var(0)
-    spread = np.where(spread > 0, spread, 1.0)
-    return lambda predicted: float((((predicted - observed) ** 2).mean(0) / spread).mean())
+class SquaredError:
+    """The mean squared error, of each column relative to the variance of y; weighted, if there are weights.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n, columns)
+    weight : ndarray of shape (n,), optional
+    """
+
+    def __init__(self, y: np.ndarray, weight: np.ndarray | None = None) -> None:
+        self.y = np.asarray(y, dtype=float)
+        share = _shares(weight, len(y))[:, None]
+        spread = (share * (self.y - (share * self.y).sum(0)) ** 2).sum(0)
+        self.unit = share / np.where(spread > 0, spread, 1.0) / self.y.shape[1]
+
+    def __call__(self, predicted: np.ndarray) -> float:
+        return float((self.unit * (predicted - self.y) ** 2).sum())
+
+    def gradient(self, predicted: np.ndarray) -> np.ndarray:
+        return 2 * self.unit * (predicted - self.y)
 
 
-def log_loss(code: np.ndarray) -> Loss:
-    """The mean of −log p(class), after calibration; `code` has the number of each observation's class."""
+class LogLoss:
+    """The mean of −log p(class), after calibration; weighted, if there are weights.
 
-    def loss(decision: np.ndarray) -> float:
-        return Calibration.fit(decision, code).loss
+    Parameters
+    ----------
+    code : ndarray of shape (n,)
+        The number of each observation's class.
+    weight : ndarray of shape (n,), optional
+    """
 
-    return loss
+    def __init__(self, code: np.ndarray, weight: np.ndarray | None = None) -> None:
+        self.code, self.weight = code, weight
+
+    def __call__(self, predicted: np.ndarray) -> float:
+        return Calibration.fit(predicted, self.code, self.weight).loss
+
+    def gradient(self, predicted: np.ndarray) -> np.ndarray:
+        calibration = Calibration.fit(predicted, self.code, self.weight)
+        rest = calibration(predicted)
+        rest[np.arange(len(rest)), self.code] -= 1
+        rest *= calibration.slope * _shares(self.weight, len(rest))[:, None]
+        return rest if predicted.shape[1] > 1 else rest[:, 1:]
+
+
+@dataclass(frozen=True)
+class InUnits:
+    """A loss of predictions that are made in another unit: of predicted · spread + centre."""
+
+    loss: Loss
+    spread: np.ndarray
+    centre: np.ndarray
+
+    def __call__(self, predicted: np.ndarray) -> float:
+        return self.loss(predicted * self.spread + self.centre)
+
+    def gradient(self, predicted: np.ndarray) -> np.ndarray:
+        return self.loss.gradient(predicted * self.spread + self.centre) * self.spread
+
+
+def _shares(weight: np.ndarray | None, n: int) -> np.ndarray:
+    """Weights whose sum is 1."""
+    return np.full(n, 1 / n) if weight is None else weight / weight.sum()
 
 
 @dataclass(frozen=True)
@@ -84,7 +142,9 @@ class Calibration:
     loss: float = np.nan
 
     @classmethod
-    def fit(cls, decision: np.ndarray, code: np.ndarray) -> "Calibration":
+    def fit(
+        cls, decision: np.ndarray, code: np.ndarray, weight: np.ndarray | None = None
+    ) -> "Calibration":  # fmt: skip
         """The slope of the largest likelihood.
 
         Parameters
@@ -93,11 +153,12 @@ class Calibration:
             Of observations that were left out: others are too sure of themselves.
         code : ndarray of shape (n,)
             The number of each observation's class.
+        weight : ndarray of shape (n,), optional
         """
-        scores, every = _scores(decision), np.arange(len(code))
+        scores, every, share = _scores(decision), np.arange(len(code)), _shares(weight, len(code))
 
         def loss(log_slope: float) -> float:
-            return -float(log_softmax(np.exp(log_slope) * scores, 1)[every, code].mean())
+            return -float(share @ log_softmax(np.exp(log_slope) * scores, 1)[every, code])
 
         found = minimize_scalar(loss, bounds=(-5, 7), method="bounded")
         return cls(float(np.exp(found.x)), float(found.fun))

@@ -1,0 +1,85 @@
+"""Tables with categories: one column of 0 and 1 for each."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
+
+RNG = np.random.default_rng(0)
+COLOURS = np.array(["red", "green", "blue"])
+EFFECT = {"red": 0.0, "green": 2.0, "blue": -1.0}
+
+
+def make_table(n, dtype):
+    table = pd.DataFrame(
+        {"x": RNG.uniform(size=n), "colour": RNG.choice(COLOURS, n), "z": RNG.normal(size=n)}
+    )
+    return table.assign(colour=table["colour"].astype(dtype))
+
+
+def targets(table):
+    return np.sin(4 * table["x"].to_numpy()) + table["colour"].astype(object).map(EFFECT).to_numpy(float)
+
+
+@pytest.mark.parametrize("dtype", ["category", "object", "string"])
+@pytest.mark.parametrize("make", [HCKRegressor, HCKGaussianProcessRegressor])
+def test_regression(make, dtype):
+    table, new = make_table(300, dtype), make_table(100, dtype)
+    options = {"alpha": 1e-3, "lengthscale": 1.0} if make is HCKRegressor else {"optimizer": None}
+    model = make(rank=32, random_state=0, **options).fit(table, targets(table))
+    assert model.score(new, targets(new)) > 0.9
+    assert model.n_features_in_ == 3
+    assert list(model.feature_names_in_) == ["x", "colour", "z"]
+
+
+def test_the_same_as_columns_of_0_and_1():
+    table, new = make_table(200, "category"), make_table(50, "category")
+    columns = [
+        np.concatenate([t["colour"].to_numpy()[:, None] == np.sort(COLOURS), t[["x", "z"]]], 1)
+        for t in (table, new)
+    ]
+    options = {"rank": 16, "alpha": 0.01, "lengthscale": 1.0, "random_state": 0}
+    found = HCKRegressor(**options).fit(table, targets(table)).predict(new)
+    expected = (
+        HCKRegressor(**options)
+        .fit(columns[0].astype(float), targets(table))
+        .predict(columns[1].astype(float))
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_everything_automatic():
+    table, new = make_table(400, "object"), make_table(100, "object")
+    labels = np.where(targets(table) > 0.5, "high", "low")
+    model = HCKClassifier(fit_time="fast", random_state=0).fit(table, labels)
+    assert model.score(new, np.where(targets(new) > 0.5, "high", "low")) > 0.9
+
+
+def test_categories_that_are_new_or_missing():
+    table = make_table(200, "object")
+    table.loc[:20, "colour"] = None
+    y = np.zeros(200)
+    model = HCKRegressor(rank=16, alpha=0.1, lengthscale=1.0, random_state=0).fit(table, y)
+    new = make_table(3, "object")
+    new["colour"] = ["purple", None, "red"]
+    assert np.isfinite(model.predict(new)).all()
+
+
+def test_numbers_as_objects_are_numbers():
+    table = make_table(50, "object").drop(columns="colour").astype(object)
+    model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.zeros(50))
+    assert model._encoder is None
+
+
+def test_errors():
+    table = make_table(50, "category")
+    model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.zeros(50))
+    with pytest.raises(ValueError, match="categories colour: pass a table"):
+        model.predict(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match=r"[Ff]eature names|columns are missing"):
+        model.predict(table.rename(columns={"x": "y"}))
+    with pytest.raises(TypeError, match="column 'when' has dtype datetime64"):
+        model.fit(table.assign(when=pd.Timestamp("2020-01-01")), np.zeros(50))
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(table.assign(x=np.nan), np.zeros(50))
