@@ -1,0 +1,124 @@
+"""Nyström and Fourier features against their dense formulas and against scikit-learn."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.linear_model import Ridge
+
+from hck.approximations import Fourier, Nystrom
+from hck.errors import NotPositiveDefiniteError
+from hck.kernels import Gaussian, InverseMultiquadric, Laplace, Matern
+from hck.points import as_points
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+RNG = np.random.default_rng(0)
+X, NEW = RNG.uniform(size=(83, 3)), RNG.uniform(size=(17, 3))
+B = torch.from_numpy(RNG.normal(size=(83, 2)))
+NOISE = {"one": 0.1, "each": torch.from_numpy(RNG.uniform(0.05, 0.2, 83))}
+MADE = {
+    "nystrom": lambda x: Nystrom.of(Matern(0.5), x, 20),
+    "nystrom, all points": lambda x: Nystrom.of(Laplace(1.0), x, 83),
+    "nystrom, k-means": lambda x: Nystrom.of(Gaussian(0.3), x, 20, "kmeans"),
+    "nystrom, farthest": lambda x: Nystrom.of(2.0 * Gaussian(0.3), x, 20, "farthest"),
+    "nystrom, repeated": lambda x: Nystrom.of(Gaussian(0.3), x, 20, np.repeat(X[:10], 2, axis=0)),
+    "fourier": lambda x: Fourier.of(Matern([0.5, 1.0, 2.0]), x, 31),
+    "fourier, scaled": lambda x: Fourier.of(3.0 * Laplace(1.0), x, 20),
+}
+
+
+@pytest.fixture(params=MADE)
+def made(request, monkeypatch):
+    monkeypatch.setattr("hck.approximations.features._AT_ONCE", 500)  # several chunks
+    return MADE[request.param](X)
+
+
+def dense(made):
+    """K̃ on old and new points together."""
+    phi = made.features(as_points(np.concatenate([X, NEW])))
+    return phi @ phi.mT
+
+
+def close(found, expected):
+    torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("noise", NOISE)
+def test_against_dense_algebra(made, noise):
+    k, n = dense(made), len(X)
+    noisy = k[:n, :n] + torch.diag(torch.as_tensor(NOISE[noise], dtype=torch.float64).expand(n))
+    inverse, across = torch.linalg.inv(noisy), k[:n, n:]
+    factor = made.factor(NOISE[noise])
+    close(made @ B, k[:n, :n] @ B)
+    close(made @ B[:, 0], k[:n, :n] @ B[:, 0])
+    close(made.cross(NEW), across)
+    close(factor.solve(B), inverse @ B)
+    close(factor.solve(B[:, 0]), inverse @ B[:, 0])
+    close(factor.log_determinant, torch.linalg.slogdet(noisy).logabsdet)
+    close(factor.inverse_diagonal(), inverse.diagonal())
+    close(factor.predictor(B)(NEW), across.mT @ inverse @ B)
+    close(factor.variance(NEW), k[n:, n:].diagonal() - (across * (inverse @ across)).sum(0))
+    assert made.nbytes > 0
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_sparse_points(name):
+    found, expected = (MADE[name](x).factor(0.1).predictor(B) for x in (sp.csr_matrix(X), X))
+    close(found(sp.csr_matrix(NEW)), expected(NEW))
+
+
+def test_nystrom_is_exact_at_landmarks():
+    made, kernel = Nystrom.of(Matern(0.5), X, 20), Matern(0.5)
+    z = made.landmarks.x
+    np.testing.assert_allclose(made.cross(z).numpy(), kernel(X, z.numpy()), rtol=0, atol=1e-9)
+    assert made.landmarks.x.shape == (20, 3)
+
+
+def test_repeated_landmarks_lower_the_rank():
+    assert Nystrom.of(Matern(0.5), X, 20, np.repeat(X[:10], 2, axis=0)).rank == 10
+
+
+def test_nystrom_as_in_scikit_learn():
+    sigma, alpha = 0.4, 0.05
+    features = Nystroem(gamma=1 / (2 * sigma**2), n_components=25, random_state=0).fit(X)
+    ridge = Ridge(alpha=alpha, fit_intercept=False).fit(features.transform(X), B.numpy())
+    ours = Nystrom.of(Gaussian(sigma), X, 25, landmarks=features.components_).factor(alpha).predictor(B)
+    np.testing.assert_allclose(ours(NEW).numpy(), ridge.predict(features.transform(NEW)), rtol=0, atol=1e-6)
+
+
+KERNELS = [Gaussian(0.5), Gaussian([0.3, 1.0, 2.0]), Laplace(1.5), Laplace([1.0, 2.0, 4.0])]
+KERNELS += [Matern(0.7, nu=nu) for nu in (0.5, 1.5, 2.5)]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_many_frequencies_give_the_kernel(kernel):
+    made = Fourier.of(1.5 * kernel, X, 200_000)
+    error = made.cross(NEW).numpy() - 1.5 * kernel(X, NEW)
+    assert np.abs(error).max() < 6 * 1.5 / np.sqrt(2 * 100_000)
+
+
+def test_fourier_as_good_as_in_scikit_learn():
+    """The same density; a cosine and a sine instead of two cosines with random phases vary less."""
+    kernel, errors = Gaussian(0.5), {"ours": [], "theirs": []}
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        errors["ours"].append(
+            Fourier.of(kernel, X, 200, generator=generator).cross(NEW).numpy() - kernel(X, NEW)
+        )
+        phi = RBFSampler(gamma=2.0, n_components=200, random_state=seed).fit(X)
+        errors["theirs"].append(phi.transform(X) @ phi.transform(NEW).T - kernel(X, NEW))
+    ours, theirs = (np.sqrt(np.mean(np.square(errors[who]))) for who in errors)
+    assert 0.5 * theirs < ours < theirs
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="spectral density of InverseMultiquadric"):
+        Fourier.of(InverseMultiquadric(1.0), X, 10)
+    with pytest.raises(ValueError, match="spectral density"):
+        Fourier.of(Gaussian(1.0) + Gaussian(2.0), X, 10)
+    with pytest.raises(NotPositiveDefiniteError, match="noise must be positive"):
+        Nystrom.of(Gaussian(1.0), X, 10).factor(0.0)
+    with pytest.raises(ValueError, match="unknown landmarks"):
+        Nystrom.of(Gaussian(1.0), X, 10, "random")
