@@ -122,3 +122,24 @@ def test_errors():
         Nystrom.of(Gaussian(1.0), X, 10).factor(0.0)
     with pytest.raises(ValueError, match="unknown landmarks"):
         Nystrom.of(Gaussian(1.0), X, 10, "random")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_right_hand_sides_of_another_type(dtype):
+    made = Nystrom.of(Gaussian(0.5), torch.from_numpy(X).to(dtype), 10)
+    other = torch.float64 if dtype == torch.float32 else torch.float32
+    assert (made @ B.to(other)).dtype == dtype
+    assert made.factor(0.1).solve(B[:, 0].to(other)).dtype == dtype
+    with pytest.raises(ValueError, match="b has 5 rows"):
+        made @ B[:5]
+
+
+def test_landmarks_as_a_list():
+    assert Nystrom.of(Gaussian(0.5), X, 2, [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]).rank == 2
+
+
+def test_a_frequency_at_least_and_a_lengthscale_for_each_feature():
+    with pytest.raises(ValueError, match="rank must be at least 1"):
+        Fourier.of(Gaussian(1.0), X, 0)
+    with pytest.raises(ValueError, match="lengthscales"):
+        Fourier.of(Gaussian([1.0, 2.0]), X, 10)

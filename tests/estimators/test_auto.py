@@ -225,3 +225,29 @@ def test_names_of_an_earlier_table_are_forgotten():
     assert list(model.feature_names_in_) == ["a", "b"]
     model.fit(torch.from_numpy(X), X[:, 0])
     assert not hasattr(model, "feature_names_in_")
+
+
+def test_weights_of_one_size_are_a_smaller_ridge():
+    options = {"kernel": "matern32", "fit_time": 0.01, "random_state": 0}
+    heavy = HCKRegressor(alpha=1.0, **options).fit(X, Y, sample_weight=np.full(len(Y), 100.0))
+    plain = HCKRegressor(alpha=0.01, **options).fit(X, Y)
+    assert str(heavy.selection_.kernel) == str(plain.selection_.kernel)
+
+
+def test_tensors_of_yes_and_no():
+    x = torch.rand(80, 3, generator=torch.Generator().manual_seed(0)) > 0.5
+    model = HCKRegressor(fit_time="fast", random_state=0).fit(x, x[:, 0].double().numpy())
+    np.testing.assert_allclose(model.predict(x).numpy(), x[:, 0].double().numpy(), atol=0.1)
+
+
+@pytest.mark.parametrize("alpha", ["auto", 0.3])
+def test_lengthscales_by_loss_compete_where_there_is_time(alpha, monkeypatch):
+    monkeypatch.setattr("hck.selection.auto._BY_LOSS", 0.0)
+    monkeypatch.setattr("hck.selection.auto._SMALL", 150)
+    model = HCKRegressor(alpha=alpha, fit_time="fast", random_state=0).fit(X, Y)
+    by_loss = [c for c in model.selection_.candidates if c.origin.endswith("by loss")]
+    assert len(by_loss) == 1
+    assert by_loss[0].loss < 0.1
+    assert alpha == "auto" or by_loss[0].alpha == alpha
+    scales = by_loss[0].kernel.parameters()["lengthscale"]
+    assert max(scales[:2]) < min(scales[2:])  # the features that matter

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
 
@@ -69,7 +70,30 @@ def test_categories_that_are_new_or_missing():
 def test_numbers_as_objects_are_numbers():
     table = make_table(50, "object").drop(columns="colour").astype(object)
     model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.zeros(50))
-    assert model._encoder is None
+    assert model._categories is None
+
+
+@pytest.mark.parametrize("names", [["x", "colour", "z"], [1, 2, 3], [2, 0, 1]])
+@pytest.mark.parametrize("dtype", ["string", "category", "object"])
+def test_names_may_be_numbers_and_values_missing(names, dtype):
+    table = make_table(60, dtype)
+    table.iloc[:5, 1] = pd.NA if dtype == "string" else None
+    model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table.set_axis(names, axis=1), np.zeros(60))
+    assert model._categories.names == [names[1]]
+    assert model._categories(table.set_axis(names, axis=1)).shape == (60, 6)
+
+
+def test_values_of_several_types():
+    table = pd.DataFrame({"a": ["x", 1, "y", None] * 10, "b": np.arange(40.0)})
+    model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.zeros(40))
+    assert model._categories(table).shape == (40, 5)
+
+
+def test_many_categories_are_sparse():
+    table = pd.DataFrame({"id": [f"id{i}" for i in range(400)], "b": np.arange(400.0)})
+    model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, table["b"])
+    assert sp.issparse(model._categories(table))
+    assert np.isfinite(model.predict(table)).all()
 
 
 def test_errors():

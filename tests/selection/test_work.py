@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hck.selection.work import allowed_work, forest_shape, tree_work
+from hck.selection.work import Shape, allowed_work, forest_shape, tree_work
 
 CPU = torch.device("cpu")
 
@@ -35,3 +35,8 @@ def test_memory_bounds_leaves():
 
 def test_trees_that_are_given():
     assert forest_shape(500, 4, 1e12, n_trees=3).n_trees == 3
+
+
+def test_a_leaf_may_have_all_points():
+    assert forest_shape(1000, 2, 1e13, 1e12, n_trees=1) == Shape(1, 1000, 125)
+    assert forest_shape(50, 2, 1e13, 1e12, n_trees=8) == Shape(8, 50, 6)

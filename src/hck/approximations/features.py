@@ -18,6 +18,7 @@ from hck.blocks import Blocks
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Gaussian, Kernel, Laplace, Matern, make_kernel
 from hck.kernels._algebra import Scaled
+from hck.kernels._fused import check_lengthscales
 from hck.partition import Tree, choose_landmarks
 from hck.points import DensePoints, Points, SparsePoints, VectorPoints, as_points, as_points_like, cross
 
@@ -35,13 +36,13 @@ class FeatureMap(Approximation):
 
     def chunks(self, x: Points) -> Iterator[tuple[slice, Tensor]]:
         """The features of all points, some points at a time."""
-        step = max(1, _AT_ONCE // max(1, self.rank))
+        step = max(1, _AT_ONCE // max(1, self.rank, x.values_per_point))
         for i in range(0, len(x), step):
             part = slice(i, min(i + step, len(x)))
             yield part, self.features(x.take(torch.arange(part.start, part.stop, device=x.device)))
 
     def __matmul__(self, b: Tensor) -> Tensor:
-        columns = b if b.ndim == 2 else b[:, None]
+        columns = _columns(b, self.points)
         out = self.expand(self.points, self.project(columns))
         return out if b.ndim == 2 else out[:, 0]
 
@@ -56,7 +57,7 @@ class FeatureMap(Approximation):
         """φ(x)ᵀ weights at each point: shape (points, columns)."""
         out = weights.new_empty(len(x), weights.shape[1])
         for part, phi in self.chunks(x):
-            torch.mm(phi, weights, out=out[part])
+            out[part] = phi @ weights
         return out
 
     def cross(self, x: Any) -> Tensor:
@@ -82,7 +83,11 @@ class FeatureFactorization(Factorization):
             scaled = phi * self.noise[part].rsqrt()[:, None]
             gram.addmm_(scaled.mT, scaled)
         gram.diagonal().add_(1)
-        self.root = torch.linalg.cholesky(gram)
+        self.root, failed = torch.linalg.cholesky_ex(gram)
+        if bool(failed):
+            raise NotPositiveDefiniteError(
+                "the noise is too small for this type of numbers: use a larger one"
+            )
         self.log_determinant = 2 * self.root.diagonal().log().sum() + self.noise.log().sum()
 
     def _weights(self, b: Tensor) -> Tensor:
@@ -90,7 +95,7 @@ class FeatureFactorization(Factorization):
         return torch.cholesky_solve(self.approximation.project(b / self.noise[:, None]), self.root)
 
     def solve(self, b: Tensor) -> Tensor:
-        columns = b if b.ndim == 2 else b[:, None]
+        columns = _columns(b, self.approximation.points)
         fitted = self.approximation.expand(self.approximation.points, self._weights(columns))
         out = (columns - fitted) / self.noise[:, None]
         return out if b.ndim == 2 else out[:, 0]
@@ -107,7 +112,7 @@ class FeatureFactorization(Factorization):
 
     def predictor(self, b: Tensor) -> Predictor:
         source = self.approximation
-        weights = self._weights(b if b.ndim == 2 else b[:, None])
+        weights = self._weights(_columns(b, source.points))
         return lambda x: source.expand(as_points_like(x, source.points), weights)
 
     def variance(self, x: Any) -> Tensor:
@@ -240,6 +245,8 @@ def draw_frequencies(
     Gaussian: normal, 1/σ. Laplace: Cauchy in each coordinate. Matérn: Student's t with 2ν degrees of freedom,
     whose chi-square is drawn as a sum of squares of normal numbers (2ν is 1, 3 or 5).
     """
+    if count < 1:
+        raise ValueError("rank must be at least 1")
     amplitude = 1.0
     while isinstance(kernel, Scaled):
         amplitude *= float(kernel.scale)
@@ -260,6 +267,7 @@ def draw_frequencies(
             "Laplace and Matérn kernels and their multiples; use another approximation"
         )
     scale = torch.as_tensor(kernel.lengthscale, dtype=torch.float64, device=generator.device).detach()
+    check_lengthscales(scale, d)
     return omega / (scale[:, None] if scale.ndim else scale), amplitude
 
 
@@ -267,12 +275,22 @@ def _choose(
     how: Any, points: Points, kernel: Kernel, rank: int, generator: torch.Generator | None
 ) -> Points:  # fmt: skip
     """Landmarks for all points together, chosen as those of a tree's root."""
+    if not isinstance(how, str):
+        return as_points_like(how, points)
     if len(points) < 2:
         return points
     if generator is None:
         generator = torch.Generator(points.device).manual_seed(0)
     halves = Tree.from_labels(torch.arange(len(points)).ge(len(points) // 2).long().numpy()).to(points.device)
     return choose_landmarks(how, points, halves, rank, kernel, generator).of_slot(0)
+
+
+def _columns(b: Tensor, points: Points) -> Tensor:
+    """Right-hand sides as columns, like the points in type and place."""
+    b = torch.as_tensor(b, dtype=points.dtype, device=points.device)
+    if len(b) != len(points):
+        raise ValueError(f"b has {len(b)} rows, but there are {len(points)} points")
+    return b if b.ndim == 2 else b[:, None]
 
 
 def _between(kernel: Kernel, x: Points, z: Points) -> Tensor:

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from hck.estimators._categories import encode, encoder_of
+from hck.estimators._categories import Categories
 from hck.hierarchy import Blueprint
 from hck.kernels import Kernel, make_kernel
 from hck.memory import resolve_budget
@@ -109,10 +109,13 @@ class HCKEstimator(BaseEstimator):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         self._objects = self._takes_objects(X)
-        self._encoder = None if self._objects else encoder_of(X)
-        if self._encoder is not None:
+        self._categories = None if self._objects else Categories.of(X)
+        if self._categories is not None:
             validate_data(self, X, y="no_validation", skip_check_array=True)
-            X, y = check_X_y(encode(self._encoder, X), y, dtype=_ACCEPTED, estimator=self, **check_y)
+            numbers = self._categories(X)
+            X, y = check_X_y(
+                numbers, y, accept_sparse="csr", dtype=_ACCEPTED, estimator=self, **check_y
+            )  # fmt: skip
             return X, y
         if not (isinstance(X, Tensor) or self._objects):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_ACCEPTED, **check_y)
@@ -135,10 +138,10 @@ class HCKEstimator(BaseEstimator):
         if self._objects:
             looks_like_objects(X)  # or an error
             return X
-        if self._encoder is not None:
-            encoded = encode(self._encoder, X)
-            validate_data(self, X, skip_check_array=True, reset=False)
-            return check_array(encoded, dtype=_ACCEPTED, estimator=self)
+        if self._categories is not None:
+            if hasattr(X, "columns"):
+                validate_data(self, X, skip_check_array=True, reset=False)
+            return check_array(self._categories(X), accept_sparse="csr", dtype=_ACCEPTED, estimator=self)
         if isinstance(X, Tensor):
             _check_tensor(X)
             if X.shape[1] != self.n_features_in_:

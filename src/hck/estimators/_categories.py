@@ -1,46 +1,96 @@
 """Columns of a table that are categories, not numbers."""
 
+from dataclasses import dataclass
 from numbers import Number
 from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
+import scipy.sparse as sp
 from sklearn.preprocessing import OneHotEncoder
 
+_MISSING = "(missing)"
+_TIMES = ("date", "timedelta", "period", "duration", "time")
 
-def encoder_of(table: Any) -> ColumnTransformer | None:
-    """What turns the categories of a table into columns of 0 and 1, one for each; None if it has none.
+
+@dataclass(frozen=True)
+class Categories:
+    """Turns the categories of a table into columns of 0 and 1, one for each, which come first.
 
     Columns of text, of pandas' categories and of objects other than numbers are categories. A missing value
     is a category of its own; one that was not seen in training has 0 in all columns.
+
+    Attributes
+    ----------
+    names : list
+        The columns that are categories.
+    positions : list of int
+        Where they are.
     """
-    columns = _categorical(table)
-    if not columns:
-        return None
-    one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    return ColumnTransformer([("categories", one_hot, columns)], remainder="passthrough").fit(table)
 
+    names: list[Any]
+    positions: list[int]
+    encoder: OneHotEncoder
 
-def encode(encoder: ColumnTransformer, table: Any) -> np.ndarray:
-    """A table's numbers and encoded categories."""
-    if not hasattr(table, "columns"):
-        names = ", ".join(map(str, encoder.transformers_[0][2]))
-        raise ValueError(
-            f"the estimator was fitted to a table with the categories {names}: pass a table with the same "
-            "columns"
+    @classmethod
+    def of(cls, table: Any) -> "Categories | None":
+        """Those of a table; None if it has none."""
+        positions = _categorical(table)
+        if not positions:
+            return None
+        made = cls(
+            [table.columns[i] for i in positions], positions, OneHotEncoder(handle_unknown="ignore")
+        )  # fmt: skip
+        made.encoder.fit(made._text(table))
+        return made
+
+    def __call__(self, table: Any) -> sp.csr_matrix | np.ndarray:
+        """A table's encoded categories and numbers: a sparse matrix where there are many categories."""
+        if not hasattr(table, "columns"):
+            raise ValueError(
+                "the estimator was fitted to a table with the categories "
+                f"{', '.join(map(str, self.names))}: pass a table with the same columns"
+            )
+        rest = [i for i in range(table.shape[1]) if i not in self.positions]
+        encoded = self.encoder.transform(self._text(table))
+        numbers = _columns(table, rest).astype(float)
+        if encoded.shape[1] > 256:
+            return sp.hstack([encoded, sp.csr_matrix(numbers)], format="csr")
+        return np.hstack([encoded.toarray(), numbers])
+
+    def _text(self, table: Any) -> np.ndarray:
+        """The categories as text, so that values of several types can be told apart and sorted."""
+        values = _columns(table, self.positions)
+        return np.array(
+            [[_MISSING if _is_missing(v) else str(v) for v in row] for row in values], dtype=object
         )
-    return np.asarray(encoder.transform(table))
 
 
-def _categorical(table: Any) -> list[Any]:
+def _columns(table: Any, positions: list[int]) -> np.ndarray:
+    """Some columns, as they are: shape (rows, columns)."""
+    out = np.empty((table.shape[0], len(positions)), dtype=object)
+    for k, i in enumerate(positions):
+        column = table.iloc[:, i] if hasattr(table, "iloc") else table[:, i]
+        out[:, k] = np.asarray(column, dtype=object)
+    return out
+
+
+def _categorical(table: Any) -> list[int]:
     if not (hasattr(table, "columns") and hasattr(table, "dtypes")):
         return []
     found = []
-    for name, dtype in zip(table.columns, table.dtypes, strict=True):
+    for i, (name, dtype) in enumerate(zip(table.columns, table.dtypes, strict=True)):
         kind = str(dtype).lower()
-        if kind.startswith(("datetime", "timedelta", "period")):
+        if kind.startswith(_TIMES):
             raise TypeError(f"column {name!r} has dtype {dtype}: turn times into numbers first")
-        text = kind == "category" or kind.startswith(("str", "enum"))
-        if text or (kind == "object" and not all(isinstance(v, Number | None) for v in table[name])):
-            found.append(name)
+        text = kind.startswith(("categor", "str", "enum"))
+        if text or (kind == "object" and not all(map(_is_number, _columns(table, [i])[:, 0]))):
+            found.append(i)
     return found
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or str(value) in ("<NA>", "nan", "NaT")
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or isinstance(value, Number)

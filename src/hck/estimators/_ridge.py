@@ -36,9 +36,11 @@ _PARAMETERS = """kernel : str, Kernel or callable, default="auto"
     Gaussian and Laplace (Gaussian where a lengthscale is given).
 lengthscale : "auto", float, array-like of shape (n_features,) or None, default="auto"
     σ of a named kernel: one number, or one per feature; None means 1. ``"auto"``: one for all by
-    leave-one-out loss, or one per feature by likelihood, whichever predicts left-out observations better.
+    leave-one-out loss, or one per feature by likelihood, whichever predicts left-out observations better
+    (for classes: better by a fifth, since labels are not Gaussian).
 alpha : "auto" or float, default="auto"
-    λ ≥ 0, the ridge: larger is smoother. ``"auto"``: chosen on left-out observations.
+    λ ≥ 0, the ridge: larger is smoother. ``"auto"``: chosen on left-out observations, for points of mean
+    weight.
 scale : {"auto", "standard", "minmax"} or None, default="auto"
     How features are scaled first: to mean 0 and variance 1, to [0, 1], or not. ``"auto"``: standard where
     lengthscales are chosen and neither a tree nor landmarks are given, else not. Large sparse data stay
@@ -46,7 +48,9 @@ scale : {"auto", "standard", "minmax"} or None, default="auto"
 fit_time : {"fast", "balanced", "best"} or float, default="balanced"
     How much work may be done, where something is chosen: seconds, roughly, or a name. Balanced takes about
     half a minute and another for every 60,000 points on two cores; fast a fifth of that, best eight times as
-    much. It is an amount of work rather than a clock, so that results are reproducible.
+    much. It is an amount of work rather than a clock, so that results are reproducible; only where memory is
+    short they depend on how much of it is free (see `memory_budget`). Below some seconds, only Matérn-3/2 is
+    tried.
 leave_one_out : bool, default=True
     Whether `fit` also predicts each training point from all others, in closed form, which takes about half as
     long again: for errors without a hold-out, and for probabilities.
@@ -162,7 +166,9 @@ class RidgeEstimator(HCKEstimator):
         y = y - intercept
         spread = y.std(0, correction=0)
         spread = spread.where(spread > 0, 1.0)
-        relative = None if weight is None else weight.mean() / weight
+        relative = (
+            None if weight is None else (weight.mean() if isinstance(self.alpha, str) else 1.0) / weight
+        )
         data = Observations(points, y / spread, noise=relative)
 
         def loss_of(rows: np.ndarray) -> Loss:
@@ -171,8 +177,6 @@ class RidgeEstimator(HCKEstimator):
 
         selection = self._select(data, units, loss_of, rng)
         noise: float | Tensor = selection.alpha if relative is None else selection.alpha * relative
-        if weight is not None and not isinstance(self.alpha, str):
-            noise = selection.alpha / weight
         seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
         shape = Shape(selection.n_trees, selection.leaf_size, selection.rank)
 
@@ -207,8 +211,8 @@ class RidgeEstimator(HCKEstimator):
         return points
 
     def _as_they_came(self, X: Any) -> Points:
-        dtype = self._dtype() if sp.issparse(X) else getattr(torch, str(X.dtype).removeprefix("torch."))
-        return as_points(X, dtype, self._resolve_device(X))
+        single = str(X.dtype).endswith("float32") or (sp.issparse(X) and self._dtype() == torch.float32)
+        return as_points(X, torch.float32 if single else torch.float64, self._resolve_device(X))
 
     def _chooses_lengthscales(self) -> bool:
         return isinstance(self.kernel, str) and isinstance(self.lengthscale, str)
@@ -254,6 +258,7 @@ class RidgeEstimator(HCKEstimator):
             work / 2,
             rng,
             bool(self.verbose),
+            resolve_budget(self.memory_budget, points.device),
         )
         chosen: str | Kernel = self.kernel if kernel is None else kernel
         best, met, notes = choose(contest, chosen, alpha, units, self._margin)

@@ -131,8 +131,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        score = self.decision_function(X)
         self._left_out_values()  # or an error
+        score = self.decision_function(X)
         score = score.cpu().numpy() if isinstance(score, Tensor) else score
         return self.calibration_(score.reshape(len(score), -1))
 

@@ -28,6 +28,7 @@ _SCOUTING = Shape(1, _LEAF, _RANK)  # the trees that candidates are compared wit
 MOST_LENGTHSCALES = 256
 _STEPS = 80
 _SMALL = 2000  # observations of a sample in which all others predict each
+_BY_LOSS = 4.0 * _STEPS * _SMALL**3  # the work of learning on such samples
 _SCOUTS = 4000
 _LITTLE = 1e11  # work, with which there is one kernel to try, in one unit of the features
 
@@ -112,6 +113,8 @@ class Contest:
     work : float
         Operations that may be spent.
     rng : RandomState
+    memory : float
+        Bytes that a comparison may take.
     """
 
     data: Observations
@@ -120,6 +123,7 @@ class Contest:
     work: float
     rng: np.random.RandomState
     verbose: bool = False
+    memory: float = np.inf
 
     def sample(self, size: int) -> tuple[Observations, Loss]:
         """Some observations at random, and the loss for them."""
@@ -230,17 +234,21 @@ def anisotropic(
         The most to take.
     """
     data, points = contest.data, contest.data.points
-    each = 6 * tree_work(1, len(start), _LEAF, _RANK)
+    cost = 6 * tree_work(1, len(start), _LEAF, _RANK)  # of a step, for each point
     least = min(2000, len(points))
-    steps = int(np.clip(work / (each * least), 10, steps))
-    size = int(np.clip(work / (steps * each), least, len(points)))
+    steps = int(np.clip(work / (cost * least), 10, steps))
+    size = int(np.clip(work / (steps * cost), least, len(points)))
     variance = float(data.y.double().square().mean()) or 1.0
     noise = (ridge if alpha is None else alpha) * variance
-    bounds = {} if alpha is None else {"noise": "fixed", "scale": "fixed"}
-    space = Space.of(variance * make_kernel(name, start), noise, bounds, scale=variance)
+    start_kernel = variance * make_kernel(name, start)
+    if alpha is None:  # weights count where candidates meet
+        space, each = Space.of(start_kernel, noise, scale=variance), None
+    else:
+        known = torch.ones(len(data), dtype=torch.float64) if data.noise is None else data.noise
+        space, each = Space.of(start_kernel, None, {"scale": "fixed"}), noise * known
     found = learn(
         space,
-        Observations(points, data.y),
+        Observations(points, data.y, noise=each),
         lambda kernel, some, seed: contest.plan(kernel, some, seed, _SCOUTING),
         contest.rng,
         "stochastic",
@@ -248,13 +256,14 @@ def anisotropic(
         size=size,
         verbose=contest.verbose,
     )
-    kernel, noise_found = space.at(found.theta)
-    assert noise_found is not None
+    kernel, learned = space.at(found.theta)
     parameters = kernel.parameters()
-    ratio = noise_found / float(parameters["scale"])
+    if alpha is None:
+        assert learned is not None
+        alpha = learned / float(parameters["scale"])
     plain = make_kernel(name, np.asarray(parameters["lengthscale"], dtype=float))
     origin = f"{name} with a lengthscale per feature"
-    return Candidate(plain, ratio if alpha is None else alpha, origin, name, many=True)
+    return Candidate(plain, alpha, origin, name, many=True)
 
 
 def each_feature(contest: Contest, names: list[str], alpha: float | None, work: float) -> list[Candidate]:
@@ -265,12 +274,14 @@ def each_feature(contest: Contest, names: list[str], alpha: float | None, work: 
     """
     some, loss = contest.sample(_SCOUTS)
     assert isinstance(some.points, VectorPoints)
+    by_loss_too = 0.3 * work >= _BY_LOSS
+    work -= _BY_LOSS if by_loss_too else 0.0
     start = np.full(some.points.n_features, typical_distance(some.points))
     share = work if len(names) == 1 else 0.6 * work
     first = anisotropic(contest, names[0], start, 0.1, alpha, share, _STEPS)
     found, seed = [first], int(contest.rng.randint(2**31 - 1))
     unit = np.asarray(first.kernel.parameters()["lengthscale"], dtype=float)
-    ridges = [first.alpha * factor for factor in (0.3, 1.0, 3.0)] if alpha is None else [alpha]
+    ridges = [first.alpha * factor for factor in _AROUND] if alpha is None else [alpha]
     trials = []
     for name in names[1:]:
         for multiple in (0.5, 1.0, 2.0, 4.0):
@@ -280,7 +291,7 @@ def each_feature(contest: Contest, names: list[str], alpha: float | None, work: 
     if trials:
         _, name, multiple, ridge = min(trials)
         found.append(anisotropic(contest, name, multiple * unit, ridge, alpha, work - share, _STEPS // 2))
-    if work >= _STEPS * 10 * _SMALL**3 * 10:  # a tenth of it
+    if by_loss_too:
         found.append(by_loss(contest, names[0], start, alpha))
     return found
 
@@ -288,7 +299,7 @@ def each_feature(contest: Contest, names: list[str], alpha: float | None, work: 
 def by_loss(contest: Contest, name: str, start: np.ndarray, alpha: float | None) -> Candidate:
     """A lengthscale for each feature, and alpha, by the loss of left-out observations in small samples."""
     bounds = {} if alpha is None else {"noise": "fixed"}
-    space = Space.of(make_kernel(name, start), alpha or 0.1, bounds)
+    space = Space.of(make_kernel(name, start), 0.1 if alpha is None else max(alpha, 1e-12), bounds)
 
     def worse(theta: np.ndarray, _: int) -> tuple[float, np.ndarray]:
         value, gradient = left_out_loss(space, theta, *contest.sample(_SMALL))
@@ -298,7 +309,7 @@ def by_loss(contest: Contest, name: str, start: np.ndarray, alpha: float | None)
     kernel, ridge = space.at(found.theta)
     assert ridge is not None
     origin = f"{name} with a lengthscale per feature by loss"
-    return Candidate(kernel, ridge, origin, name, many=True)
+    return Candidate(kernel, ridge if alpha is None else alpha, origin, name, many=True)
 
 
 def meet(
@@ -315,7 +326,10 @@ def meet(
     d = points.values_per_point or UNKNOWN
     size, leaf = len(points), 1024
     runs = 2 * len(candidates) * len(alphas)
-    while size > 2000 and runs * 1.5 * tree_work(size, d, leaf, leaf // 8) > work:
+    each = 4 * points.dtype.itemsize * (leaf + leaf // 8)
+    while size > 2000 and (
+        runs * 1.5 * tree_work(size, d, leaf, leaf // 8) > work or size * each > contest.memory
+    ):
         size = int(size / 1.2)
     some, loss = contest.sample(size)
     seeds = contest.rng.randint(2**31 - 1, size=2).tolist()

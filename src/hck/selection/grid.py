@@ -13,7 +13,8 @@ from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import Blueprint, default_jitter
 from hck.hierarchy.kernel import HierarchicalKernel
 from hck.hierarchy.leave_one_out import leave_one_out
-from hck.kernels import Kernel
+from hck.kernels import Kernel, make_kernel
+from hck.objects import looks_like_objects
 from hck.points import as_points
 from hck.progress import track
 
@@ -88,7 +89,7 @@ def search(
     X : array-like, sparse matrix or Tensor of shape (n, d)
     y : array-like of shape (n,) or (n, columns)
         Its mean is taken away.
-    kernels : sequence of Kernel
+    kernels : sequence of Kernel, or of what `hck.kernels.make_kernel` takes
     alphas : sequence of float
         Ridges, larger than 0.
     score : {"left_out", "gcv"}
@@ -117,8 +118,12 @@ def search(
         raise ValueError("at least one kernel and one alpha are needed")
     if not all(alpha > 0 for alpha in alphas):
         raise ValueError(f"alphas must be larger than 0, got {list(alphas)}")
-    points = as_points(X, device=device)
-    target = torch.as_tensor(y, dtype=points.dtype, device=points.device)
+    kernels = [make_kernel(kernel) for kernel in kernels]
+    points = as_points(X, device=device, objects=kernels[0].takes_objects and looks_like_objects(X))
+    target = torch.as_tensor(y if isinstance(y, Tensor) else np.asarray(y, dtype=float))
+    target = target.to(points.device, points.dtype)
+    if not torch.isfinite(target).all():
+        raise ValueError("y contains NaN or infinity")
     if len(target) != len(points):
         raise ValueError(f"X has {len(points)} points but y has {len(target)} values")
     target = target[:, None] if target.ndim == 1 else target
@@ -173,6 +178,7 @@ def _scores(
             error[k] += residual / len(plans)
             rest[k] += alpha * residual / left_out.variance[:, None] / len(plans)
             trace[k] += float((alpha / left_out.variance).sum()) / len(plans)
+        del hierarchical  # before the next one is made
     trials = []
     for alpha, each, remaining, total in zip(alphas, error, rest, trace, strict=True):
         lost = float((each.square().mean(0) / spread).mean())

@@ -55,6 +55,8 @@ def left_out_means(
                 each += np.nan
                 continue
             each += leave_one_out(factor, y).mean.double().cpu().numpy() / len(seeds)
+            del factor  # before the next one is made
+        del hierarchical
     return total
 
 

@@ -72,11 +72,11 @@ def forest_shape(
     """
     if n_trees is None and tree_work(n, d, n, 1) <= single * work and 3 * n * n <= memory:
         return Shape(1, n, max(1, n // ratio))
-    trees, best = n_trees or 8, 64
+    trees, best = n_trees or 8, min(64, n)
     largest = int(min(n, memory / (3 * n)))
-    for step in range(1, 200):
-        size = int(64 * 1.05**step)
-        if size > largest or trees * tree_work(n, d, size, max(1, size // ratio)) > work:
+    for step in range(1, 400):
+        size = min(int(64 * 1.05**step), largest)
+        if size <= best or trees * tree_work(n, d, size, max(1, size // ratio)) > work:
             break
         best = size
-    return Shape(trees, min(best, n), max(1, min(best, n) // ratio))
+    return Shape(trees, best, max(1, best // ratio))
