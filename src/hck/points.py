@@ -404,14 +404,21 @@ def as_points(
     if sp.issparse(x):
         number = np.float64 if dtype == torch.float64 else np.float32
         return SparsePoints(sp.csr_matrix(x).astype(number, copy=False), dtype, device)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")  # nor written to
-        tensor = x if isinstance(x, Tensor) else torch.as_tensor(np.asarray(x, order="C"))
+    tensor = x if isinstance(x, Tensor) else _as_tensor(np.asarray(x, order="C"))
     if tensor.ndim != 2:
         raise ValueError(
             f"points must form a 2-D array (n_points, n_features), got shape {tuple(tensor.shape)}"
         )
     return DensePoints(tensor.to(device=device, dtype=dtype))
+
+
+def _as_tensor(array: np.ndarray) -> Tensor:
+    """The same memory as a tensor, which nothing writes to."""
+    if array.flags.writeable:
+        return torch.from_numpy(array)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)
 
 
 def as_points_like(x: Any, points: Points) -> Points:

@@ -39,13 +39,13 @@ class Scaling:
             return cls(torch.zeros_like(factor), factor.to(points.device))
         x = points.x
         if kind == "standard":
-            centre = x.double().mean(0)
+            centre = x.mean(0, dtype=torch.float64)
             width = torch.zeros_like(centre)
             for part in x.split(2**16):
                 width += (part.double() - centre).square().sum(0)
             width = (width / len(x)).sqrt()
         else:
-            low, high = x.double().amin(0), x.double().amax(0)
+            low, high = x.amin(0).double(), x.amax(0).double()
             centre, width = low, high - low
         flat = width <= 1e-12 * centre.abs()
         return cls(centre, 1 / width.masked_fill(flat, 1.0))
