@@ -326,6 +326,15 @@ class Values:
     columns: Blocks
     upper: bool = False
 
+    @classmethod
+    def between(cls, kernel: "Kernel", left: Points, right: Points) -> "Values":
+        """One block: all of some points, with all of others."""
+        rows, columns = (
+            Blocks(torch.arange(len(points), device=points.device)[None], full=True)
+            for points in (left, right)
+        )
+        return cls(kernel, left, rows, right, columns)
+
     def tensor(self) -> Tensor:
         return cross(self.kernel, self.left, self.rows, self.right, self.columns, self.upper)
 

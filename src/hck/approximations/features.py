@@ -14,13 +14,12 @@ import torch
 from torch import Tensor
 
 from hck.approximations._base import Approximation, Factorization, Predictor
-from hck.blocks import Blocks
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Gaussian, Kernel, Laplace, Matern, make_kernel
 from hck.kernels._algebra import Scaled
 from hck.kernels._fused import check_lengthscales
 from hck.partition import Tree, choose_landmarks
-from hck.points import DensePoints, Points, SparsePoints, VectorPoints, as_points, as_points_like, cross
+from hck.points import Points, SparsePoints, Values, VectorPoints, as_points, as_points_like
 
 _AT_ONCE = 2**22  # features computed together, in numbers
 
@@ -162,7 +161,7 @@ class Nystrom(FeatureMap):
         points = as_points(x)
         kernel = make_kernel(kernel).to(points.device, points.dtype)
         chosen = _choose(landmarks, points, kernel, rank, generator)
-        values, vectors = torch.linalg.eigh(_between(kernel, chosen, chosen))
+        values, vectors = torch.linalg.eigh(Values.between(kernel, chosen, chosen).tensor()[0])
         kept = values > len(chosen) * torch.finfo(values.dtype).eps * values[-1]
         return cls(kernel, points, chosen, vectors[:, kept] * values[kept].rsqrt())
 
@@ -171,7 +170,7 @@ class Nystrom(FeatureMap):
         return self.whitener.shape[1]
 
     def features(self, x: Points) -> Tensor:
-        return _between(self.kernel, x, self.landmarks) @ self.whitener
+        return Values.between(self.kernel, x, self.landmarks).tensor()[0] @ self.whitener
 
     @property
     def nbytes(self) -> int:
@@ -227,7 +226,6 @@ class Fourier(FeatureMap):
         if isinstance(x, SparsePoints):
             angle = torch.from_numpy(x.x @ self.frequencies.cpu().numpy()).to(self.frequencies)
         else:
-            assert isinstance(x, DensePoints)
             angle = x.x @ self.frequencies
         size = math.sqrt(self.amplitude / self.frequencies.shape[1])
         return torch.cat([angle.cos(), angle.sin()], 1).mul_(size)
@@ -291,11 +289,3 @@ def _columns(b: Tensor, points: Points) -> Tensor:
     if len(b) != len(points):
         raise ValueError(f"b has {len(b)} rows, but there are {len(points)} points")
     return b if b.ndim == 2 else b[:, None]
-
-
-def _between(kernel: Kernel, x: Points, z: Points) -> Tensor:
-    """K(x, z), whole."""
-    rows, columns = (
-        Blocks(torch.arange(len(points), device=points.device)[None], full=True) for points in (x, z)
-    )
-    return cross(kernel, x, rows, z, columns)[0]

@@ -195,9 +195,9 @@ def isotropic(
             for factor in _FACTORS:
                 trials += attempt(name, factor * typical[called], called, alphas or list(_ALPHAS))
         best = min(trials, key=lambda trial: trial.loss)
+        usual = best.alpha / mean_variance(make(name, best.scale, best.unit), some.points)
+        ridges = alphas or [usual / 3, usual, usual * 3]
         for step in (2**-0.5, 2**0.5):
-            usual = best.alpha / mean_variance(make(name, best.scale, best.unit), some.points)
-            ridges = alphas or [usual / 3, usual, usual * 3]
             trials += attempt(name, best.scale * step, best.unit, ridges)
         best = min(trials, key=lambda trial: trial.loss)
         kernel, origin = make(name, best.scale, best.unit), f"{name} with one lengthscale{best.unit}"

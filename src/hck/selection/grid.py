@@ -9,14 +9,12 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import Blueprint, default_jitter
-from hck.hierarchy.kernel import HierarchicalKernel
-from hck.hierarchy.leave_one_out import leave_one_out
 from hck.kernels import Kernel, make_kernel
 from hck.objects import looks_like_objects
 from hck.points import as_points
 from hck.progress import track
+from hck.selection.loss import left_out_each
 
 SCORES = ("left_out", "gcv")
 
@@ -167,18 +165,14 @@ def _scores(
     rest = [torch.zeros_like(y) for _ in alphas]
     trace = [0.0 for _ in alphas]
     for plan in plans:
-        hierarchical = HierarchicalKernel.of(plan)
-        for k, alpha in enumerate(alphas):
-            try:
-                left_out = leave_one_out(hierarchical.factor(alpha), y)
-            except NotPositiveDefiniteError:
+        for k, (alpha, left_out) in enumerate(zip(alphas, left_out_each(plan, y, alphas), strict=True)):
+            if left_out is None:
                 error[k] += torch.inf
                 continue
             residual = y - left_out.mean
             error[k] += residual / len(plans)
             rest[k] += alpha * residual / left_out.variance[:, None] / len(plans)
             trace[k] += float((alpha / left_out.variance).sum()) / len(plans)
-        del hierarchical  # before the next one is made
     trials = []
     for alpha, each, remaining, total in zip(alphas, error, rest, trace, strict=True):
         lost = float((each.square().mean(0) / spread).mean())

@@ -4,7 +4,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck.blocks import Blocks
 from hck.errors import NotPositiveDefiniteError
 from hck.points import Values
 from hck.selection.likelihood import Observations
@@ -34,8 +33,7 @@ def left_out_loss(
     y = (sample.y if sample.y.ndim == 2 else sample.y[:, None]).to(points.device, points.dtype)
     kernel, noise, tensors = space.tensors_at(theta, points.device, points.dtype)
     assert noise is not None
-    whole = Blocks(torch.arange(len(points), device=points.device)[None], full=True)
-    pairs = Values(kernel, points, whole, points, whole)
+    pairs = Values.between(kernel, points, points)
     matrix, relative = pairs.tensor()[0], _relative_noise(sample, y)
     matrix.diagonal().add_(noise.detach() * relative)
     root, failed = torch.linalg.cholesky_ex(matrix)

@@ -1,6 +1,6 @@
 """How good predictions of left-out observations are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
+from torch import Tensor
 
 from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.kernel import HierarchicalKernel
-from hck.hierarchy.leave_one_out import leave_one_out
+from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
 from hck.kernels import Kernel
 from hck.points import Points
 from hck.selection.likelihood import Observations
@@ -43,21 +44,27 @@ def left_out_means(
     """
     y = data.y if data.y.ndim == 2 else data.y[:, None]
     total = [np.zeros(tuple(y.shape)) for _ in alphas]
+    relative = 1.0 if data.noise is None else data.noise.to(data.points.device)
     for seed in seeds:
-        hierarchical = HierarchicalKernel.of(plan(kernel, data.points, seed))
-        for each, alpha in zip(total, alphas, strict=True):
-            noise = torch.full((len(data),), float(alpha), dtype=torch.float64)
-            if data.noise is not None:  # relative to alpha
-                noise = noise * data.noise.cpu()
-            try:
-                factor = hierarchical.factor(noise.to(hierarchical.points.device))
-            except NotPositiveDefiniteError:
-                each += np.nan
-                continue
-            each += leave_one_out(factor, y).mean.double().cpu().numpy() / len(seeds)
-            del factor  # before the next one is made
-        del hierarchical
+        found = left_out_each(plan(kernel, data.points, seed), y, [alpha * relative for alpha in alphas])
+        for each, left_out in zip(total, found, strict=True):
+            each += np.nan if left_out is None else left_out.mean.double().cpu().numpy() / len(seeds)
     return total
+
+
+def left_out_each(
+    blueprint: Blueprint, y: Tensor, noises: Sequence[float | Tensor]
+) -> Iterator[LeftOut | None]:
+    """What all others say about each observation, for one noise after another.
+
+    The kernel's blocks are computed once. None where the matrix is not positive definite.
+    """
+    hierarchical = HierarchicalKernel.of(blueprint)
+    for noise in noises:
+        try:
+            yield leave_one_out(hierarchical.factor(noise), y)
+        except NotPositiveDefiniteError:
+            yield None
 
 
 class SquaredError:
