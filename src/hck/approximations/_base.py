@@ -1,15 +1,36 @@
 """What every approximation of a kernel can do on a set of training points."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
+from hck.approximations import _process
+from hck.hierarchy.likelihood import Likelihood
 from hck.kernels import Kernel
 from hck.points import Points
 
-Predictor = Callable[[Any], Tensor]
+
+class Predictor(Protocol):
+    """x ↦ k̃(x, X) w for weights w, at any points.
+
+    Attributes
+    ----------
+    points : Points
+        Of the kind that it takes.
+    nbytes : int
+        Memory held, in bytes.
+    """
+
+    points: Points
+
+    def __call__(self, x: Any, verbose: bool = False) -> Tensor:
+        """The values at new points: shape (points, columns)."""
+
+    @property
+    def nbytes(self) -> int: ...
 
 
 class Factorization(ABC):
@@ -32,11 +53,27 @@ class Factorization(ABC):
 
     @abstractmethod
     def predictor(self, b: Tensor) -> Predictor:
-        """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b, which has shape (points, columns)."""
+        """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b."""
 
     @abstractmethod
     def variance(self, x: Any) -> Tensor:
         """k̃(x, x) − k̃(x, X) (K̃ + noise)⁻¹ k̃(X, x) for each new point: shape (points,)."""
+
+    @abstractmethod
+    def covariance(self, x: Any) -> Tensor:
+        """The same for all pairs of new points: shape (points, points). For some thousands at most."""
+
+    @abstractmethod
+    def pull(self, w: Tensor) -> list[Tensor]:
+        """The gradient of the log-likelihood with respect to each of the kernel's `tensors`.
+
+        That is ½ Σ wᵀ dK̃ w − ½ columns · tr((K̃ + noise)⁻¹ dK̃).
+
+        Parameters
+        ----------
+        w : Tensor of shape (n, columns)
+            (K̃ + noise)⁻¹ y, of one column for each y.
+        """
 
 
 class Approximation(ABC):
@@ -65,7 +102,58 @@ class Approximation(ABC):
     def factor(self, noise: float | Tensor) -> Factorization:
         """K̃ + noise, for one variance or one for each point (n,)."""
 
+    @abstractmethod
+    def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Approximation":
+        """The same for another kernel, of the same kind: with the same landmarks, frequencies and so on."""
+
     @property
     @abstractmethod
     def nbytes(self) -> int:
         """Memory held, in bytes, the training points not counted."""
+
+    @abstractmethod
+    def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
+        """Draws from the Gaussian process with the covariance k̃, at the training points: (n, count)."""
+
+    # What follows from these -------------------------------------------------------------------------
+
+    def ridge(
+        self, noise: float | Tensor, b: Tensor, left_out: bool = False
+    ) -> tuple[Predictor, Tensor | None]:  # fmt: skip
+        """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b and, if asked for, each of the b predicted from all others."""
+        factor, b = self.factor(noise), self.columns(b)
+        others = b - factor.solve(b) / factor.inverse_diagonal()[:, None] if left_out else None
+        return factor.predictor(b), others
+
+    def log_likelihood(
+        self,
+        noise: float | Tensor,
+        y: Tensor,
+        parameters: Sequence[Tensor] = (),
+        trend: Tensor | None = None,
+    ) -> Likelihood:
+        """log N(y; trend β, K̃ + noise) at the best β; see `hck.hierarchy.likelihood.log_likelihood`."""
+        return _process.log_likelihood(self, noise, y, parameters, trend)
+
+    def condition(self, noise: float | Tensor, y: Tensor, trend: Tensor, verbose: bool = False) -> Any:
+        """The Gaussian process given observations; see `hck.hierarchy.posterior.Posterior`."""
+        return _process.Process.of(self, noise, y, trend)
+
+    def variances(self, noise: float | Tensor) -> Tensor:
+        """The noise as one variance for each point, (n,), after a check."""
+        points = self.points
+        noise = torch.as_tensor(noise, dtype=points.dtype, device=points.device)
+        if noise.ndim and noise.shape != (len(points),):
+            raise ValueError(
+                f"noise must be a number or have shape ({len(points)},), got {tuple(noise.shape)}"
+            )
+        if not bool((noise >= 0).all()):
+            raise ValueError("noise must be numbers, none negative")
+        return noise.expand(len(points))
+
+    def columns(self, b: Any) -> Tensor:
+        """Right-hand sides as columns, like the points in type and place."""
+        b = torch.as_tensor(b, dtype=self.points.dtype, device=self.points.device)
+        if len(b) != len(self.points):
+            raise ValueError(f"b has {len(b)} rows, but there are {len(self.points)} points")
+        return b if b.ndim == 2 else b[:, None]

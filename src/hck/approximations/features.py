@@ -4,12 +4,12 @@ Nothing of the size of n is kept but the points: features are computed in chunks
 straight into a matrix of r × r numbers.
 """
 
-import math
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,6 +33,10 @@ class FeatureMap(Approximation):
     def features(self, x: Points) -> Tensor:
         """φ of each point: shape (points, rank)."""
 
+    @abstractmethod
+    def without_points(self) -> "FeatureMap":
+        """The same features, without the training points."""
+
     def chunks(self, x: Points) -> Iterator[tuple[slice, Tensor]]:
         """The features of all points, some points at a time."""
         step = max(1, _AT_ONCE // max(1, self.rank, x.values_per_point))
@@ -41,8 +45,7 @@ class FeatureMap(Approximation):
             yield part, self.features(x.take(torch.arange(part.start, part.stop, device=x.device)))
 
     def __matmul__(self, b: Tensor) -> Tensor:
-        columns = _columns(b, self.points)
-        out = self.expand(self.points, self.project(columns))
+        out = self.expand(self.points, self.project(self.columns(b)))
         return out if b.ndim == 2 else out[:, 0]
 
     def project(self, b: Tensor) -> Tensor:
@@ -65,18 +68,35 @@ class FeatureMap(Approximation):
     def factor(self, noise: float | Tensor) -> "FeatureFactorization":
         return FeatureFactorization(self, noise)
 
+    def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
+        normal = torch.randn(
+            self.rank, count, generator=generator, dtype=self.points.dtype, device=self.points.device
+        )
+        return self.expand(self.points, normal)
+
+    @abstractmethod
+    def pull(self, slope: Callable[[slice, Tensor], Tensor], within: Tensor) -> list[Tensor]:
+        """What a function of the features changes by with each of the kernel's `tensors`.
+
+        Parameters
+        ----------
+        slope : callable
+            Some points and their features ↦ the derivative by these features.
+        within : Tensor of shape (rank, rank)
+            Φᵀ G Φ, where the derivative by the features is 2 G Φ.
+        """
+
 
 class FeatureFactorization(Factorization):
     """K̃ + N = Φ Φᵀ + N by the r × r matrix A = I + Φᵀ N⁻¹ Φ (Woodbury)."""
 
     def __init__(self, approximation: FeatureMap, noise: float | Tensor) -> None:
-        points = approximation.points
-        variance = torch.as_tensor(noise, dtype=points.dtype, device=points.device)
+        points, variance = approximation.points, approximation.variances(noise)
         if not bool((variance > 0).all()):
             raise NotPositiveDefiniteError(
                 "a kernel of low rank is singular on more points than its rank: the noise must be positive"
             )
-        self.approximation, self.noise = approximation, variance.expand(len(points))
+        self.approximation, self.noise = approximation, variance
         gram = torch.zeros(approximation.rank, approximation.rank, dtype=points.dtype, device=points.device)
         for part, phi in approximation.chunks(points):
             scaled = phi * self.noise[part].rsqrt()[:, None]
@@ -94,7 +114,7 @@ class FeatureFactorization(Factorization):
         return torch.cholesky_solve(self.approximation.project(b / self.noise[:, None]), self.root)
 
     def solve(self, b: Tensor) -> Tensor:
-        columns = _columns(b, self.approximation.points)
+        columns = self.approximation.columns(b)
         fitted = self.approximation.expand(self.approximation.points, self._weights(columns))
         out = (columns - fitted) / self.noise[:, None]
         return out if b.ndim == 2 else out[:, 0]
@@ -111,11 +131,45 @@ class FeatureFactorization(Factorization):
 
     def predictor(self, b: Tensor) -> Predictor:
         source = self.approximation
-        weights = self._weights(_columns(b, source.points))
-        return lambda x: source.expand(as_points_like(x, source.points), weights)
+        return FeaturePredictor(source.without_points(), self._weights(source.columns(b)))
 
     def variance(self, x: Any) -> Tensor:
         return self._explained(as_points_like(x, self.approximation.points))
+
+    def covariance(self, x: Any) -> Tensor:
+        phi = self.approximation.features(as_points_like(x, self.approximation.points))
+        half = torch.linalg.solve_triangular(self.root, phi.mT, upper=False)
+        return half.mT @ half
+
+    def pull(self, w: Tensor) -> list[Tensor]:
+        source, columns = self.approximation, w.shape[1]
+        along, inverse = source.project(w), torch.cholesky_inverse(self.root)
+
+        def slope(part: slice, phi: Tensor) -> Tensor:
+            """(w wᵀ − (K̃ + N)⁻¹) Φ, where (K̃ + N)⁻¹ Φ = N⁻¹ Φ A⁻¹."""
+            return w[part] @ along.mT - columns * (phi @ inverse) / self.noise[part][:, None]
+
+        identity = torch.eye(source.rank, dtype=w.dtype, device=w.device)
+        return source.pull(slope, (along @ along.mT - columns * (identity - inverse)) / 2)
+
+
+@dataclass
+class FeaturePredictor:
+    """x ↦ φ(x)ᵀ weights."""
+
+    source: FeatureMap
+    weights: Tensor  # (rank, columns)
+
+    def __call__(self, x: Any, verbose: bool = False) -> Tensor:
+        return self.source.expand(as_points_like(x, self.source.points), self.weights)
+
+    @property
+    def points(self) -> Points:
+        return self.source.points
+
+    @property
+    def nbytes(self) -> int:
+        return self.weights.nbytes + self.source.nbytes
 
 
 @dataclass
@@ -161,9 +215,24 @@ class Nystrom(FeatureMap):
         points = as_points(x)
         kernel = make_kernel(kernel).to(points.device, points.dtype)
         chosen = _choose(landmarks, points, kernel, rank, generator)
-        values, vectors = torch.linalg.eigh(Values.between(kernel, chosen, chosen).tensor()[0])
-        kept = values > len(chosen) * torch.finfo(values.dtype).eps * values[-1]
-        return cls(kernel, points, chosen, vectors[:, kept] * values[kept].rsqrt())
+        return cls(kernel, points, chosen, _whitener(kernel, chosen))
+
+    def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Nystrom":
+        return replace(self, kernel=kernel, whitener=_whitener(kernel, self.landmarks))
+
+    def without_points(self) -> "Nystrom":
+        return replace(self, points=_none_of(self.points))
+
+    def pull(self, slope: Callable[[slice, Tensor], Tensor], within: Tensor) -> list[Tensor]:
+        # K̃ = B K(Z, X) with B = K(X, Z) K(Z, Z)⁺ = Φ Wᵀ:  dK̃ = dK(X, Z) Bᵀ + B dK(Z, X) − B dK(Z, Z) Bᵀ
+        inner = self.whitener @ within @ self.whitener.mT
+        found = self.kernel.pull(Values.between(self.kernel, self.landmarks, self.landmarks), -inner[None])
+        for part, phi in self.chunks(self.points):
+            some = self.points.take(torch.arange(part.start, part.stop, device=self.points.device))
+            weight = slope(part, phi) @ self.whitener.mT
+            more = self.kernel.pull(Values.between(self.kernel, some, self.landmarks), weight[None])
+            found = [a + b for a, b in zip(found, more, strict=True)]
+        return found
 
     @property
     def rank(self) -> int:  # type: ignore[override]
@@ -186,15 +255,13 @@ class Fourier(FeatureMap):
 
     Attributes
     ----------
-    frequencies : Tensor of shape (d, pairs)
-    amplitude : float
-        Of the kernel.
+    standard : Tensor of shape (d, pairs)
+        Frequencies for a lengthscale of 1.
     """
 
     kernel: Kernel
     points: Points
-    frequencies: Tensor
-    amplitude: float
+    standard: Tensor
 
     @classmethod
     def of(
@@ -215,40 +282,59 @@ class Fourier(FeatureMap):
         kernel = make_kernel(kernel).to(points.device, points.dtype)
         if generator is None:
             generator = torch.Generator(points.device).manual_seed(0)
-        omega, amplitude = draw_frequencies(kernel, points.n_features, -(-rank // 2), generator)
-        return cls(kernel, points, omega.to(points.dtype), amplitude)
+        standard = draw_frequencies(kernel, points.n_features, -(-rank // 2), generator)
+        return cls(kernel, points, standard.to(points.dtype))
+
+    def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Fourier":
+        return replace(self, kernel=kernel)
+
+    def without_points(self) -> "Fourier":
+        return replace(self, points=_none_of(self.points))
+
+    def pull(self, slope: Callable[[slice, Tensor], Tensor], within: Tensor) -> list[Tensor]:
+        found = [torch.zeros_like(tensor) for tensor in self.kernel.tensors()]
+        for part, phi in self.chunks(self.points):
+            some = self.points.take(torch.arange(part.start, part.stop, device=self.points.device))
+            weight = slope(part, phi)
+            with torch.enable_grad():
+                total = (self.features(some) * weight).sum()
+            more = torch.autograd.grad(total, self.kernel.tensors(), materialize_grads=True)
+            found = [a + b for a, b in zip(found, more, strict=True)]
+        return found
 
     @property
     def rank(self) -> int:  # type: ignore[override]
-        return 2 * self.frequencies.shape[1]
+        return 2 * self.standard.shape[1]
 
     def features(self, x: Points) -> Tensor:
+        inner, amplitude = _unscale(self.kernel)
+        scale = torch.as_tensor(inner.lengthscale, dtype=x.dtype, device=x.device)
+        frequencies = self.standard / (scale[:, None] if scale.ndim else scale)
         if isinstance(x, SparsePoints):
-            angle = torch.from_numpy(x.x @ self.frequencies.cpu().numpy()).to(self.frequencies)
+            sparse = x.x.tocoo()
+            place = torch.from_numpy(np.stack([sparse.row, sparse.col]))
+            data = torch.from_numpy(sparse.data).to(x.dtype)
+            matrix = torch.sparse_coo_tensor(place, data, x.x.shape, check_invariants=False).to(x.device)
+            angle = torch.sparse.mm(matrix, frequencies)
         else:
-            angle = x.x @ self.frequencies
-        size = math.sqrt(self.amplitude / self.frequencies.shape[1])
-        return torch.cat([angle.cos(), angle.sin()], 1).mul_(size)
+            angle = x.x @ frequencies
+        size = torch.as_tensor(amplitude / self.standard.shape[1], dtype=x.dtype, device=x.device).sqrt()
+        return torch.cat([angle.cos(), angle.sin()], 1) * size
 
     @property
     def nbytes(self) -> int:
-        return self.frequencies.nbytes
+        return self.standard.nbytes
 
 
-def draw_frequencies(
-    kernel: Kernel, d: int, count: int, generator: torch.Generator
-) -> tuple[Tensor, float]:  # fmt: skip
-    """Frequencies (d, count) from a kernel's spectral density, and the kernel's amplitude.
+def draw_frequencies(kernel: Kernel, d: int, count: int, generator: torch.Generator) -> Tensor:
+    """Frequencies (d, count) from the spectral density that a kernel has with a lengthscale of 1.
 
     Gaussian: normal, 1/σ. Laplace: Cauchy in each coordinate. Matérn: Student's t with 2ν degrees of freedom,
     whose chi-square is drawn as a sum of squares of normal numbers (2ν is 1, 3 or 5).
     """
     if count < 1:
         raise ValueError("rank must be at least 1")
-    amplitude = 1.0
-    while isinstance(kernel, Scaled):
-        amplitude *= float(kernel.scale)
-        kernel = kernel.kernel
+    kernel = _unscale(kernel)[0]
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=generator, dtype=torch.float64, device=generator.device)
@@ -264,9 +350,26 @@ def draw_frequencies(
             f"the spectral density of {kernel} is not known: Fourier features are there for Gaussian, "
             "Laplace and Matérn kernels and their multiples; use another approximation"
         )
-    scale = torch.as_tensor(kernel.lengthscale, dtype=torch.float64, device=generator.device).detach()
-    check_lengthscales(scale, d)
-    return omega / (scale[:, None] if scale.ndim else scale), amplitude
+    check_lengthscales(torch.as_tensor(kernel.lengthscale), d)
+    return omega
+
+
+def _unscale(kernel: Kernel) -> tuple[Any, Any]:
+    """The kernel that is multiplied by a number, and the number."""
+    amplitude: Any = 1.0
+    while isinstance(kernel, Scaled):
+        kernel, amplitude = kernel.kernel, amplitude * kernel.scale
+    return kernel, amplitude
+
+
+def _whitener(kernel: Kernel, landmarks: Points) -> Tensor:
+    values, vectors = torch.linalg.eigh(Values.between(kernel, landmarks, landmarks).tensor()[0])
+    kept = values > len(landmarks) * torch.finfo(values.dtype).eps * values[-1]
+    return vectors[:, kept] * values[kept].rsqrt()
+
+
+def _none_of(points: Points) -> Points:
+    return points.take(torch.arange(0, device=points.device))
 
 
 def _choose(
@@ -281,11 +384,3 @@ def _choose(
         generator = torch.Generator(points.device).manual_seed(0)
     halves = Tree.from_labels(torch.arange(len(points)).ge(len(points) // 2).long().numpy()).to(points.device)
     return choose_landmarks(how, points, halves, rank, kernel, generator).of_slot(0)
-
-
-def _columns(b: Tensor, points: Points) -> Tensor:
-    """Right-hand sides as columns, like the points in type and place."""
-    b = torch.as_tensor(b, dtype=points.dtype, device=points.device)
-    if len(b) != len(points):
-        raise ValueError(f"b has {len(b)} rows, but there are {len(points)} points")
-    return b if b.ndim == 2 else b[:, None]

@@ -1,11 +1,9 @@
 """Every observation predicted from all others, in closed form."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-
-from hck.hierarchy.factor import Factor
 
 
 class LeftOut(NamedTuple):
@@ -22,8 +20,16 @@ class LeftOut(NamedTuple):
     variance: Tensor
 
 
+class Solver(Protocol):
+    """Anything that solves with K = K_h + noise."""
+
+    def solve(self, b: Tensor) -> Tensor: ...
+
+    def inverse_diagonal(self) -> Tensor: ...
+
+
 def leave_one_out(
-    factor: Factor, y: Tensor, solved: Tensor | None = None, explained: Tensor | None = None
+    factor: Solver, y: Tensor, solved: Tensor | None = None, explained: Tensor | None = None
 ) -> LeftOut:
     """What the other n − 1 observations say about each, with the same tree, landmarks and noise.
 
@@ -39,8 +45,8 @@ def leave_one_out(
     explained : Tensor of shape (n, trends), optional
         E such that Q = K⁻¹ − E Eᵀ.
     """
-    y = torch.as_tensor(y, dtype=factor.dtype, device=factor.device)
     diagonal = factor.inverse_diagonal()
+    y = torch.as_tensor(y, dtype=diagonal.dtype, device=diagonal.device)
     if explained is not None:
         diagonal = diagonal - explained.square().sum(1)
     solved = factor.solve(y) if solved is None else solved

@@ -118,23 +118,20 @@ class Posterior:
 
     def _unexplained(self, x: Any, trend: Tensor) -> Tensor:
         """The standard deviations that the uncertainty of β adds along its principal axes."""
-        return (trend.to(self.y) - self.trend(x)) @ self._half_covariance()
+        return (trend.to(self.y) - self.trend(x)) @ half_covariance(self.precision).to(self.y)
 
     @torch.no_grad()
     def leave_one_out(self) -> LeftOut:
         """Every observation predicted from all others."""
-        weights = torch.cat([self.mean.weights, self.trend.weights @ self._half_covariance()], 1)
-        weights = self.blueprint.layout.unsort(weights)
+        along = self.trend.weights @ half_covariance(self.precision).to(self.y)
+        weights = self.blueprint.layout.unsort(torch.cat([self.mean.weights, along], 1))
         y = self.blueprint.layout.unpad(self.y)[:, 0]
         return leave_one_out(self.factor, y, weights[:, 0], weights[:, 1:])
 
-    def _half_covariance(self) -> Tensor:
-        """A root of the covariance of β: shape (trends, trends or fewer)."""
-        if not len(self.precision):
-            return self.precision.to(self.y)
-        values, vectors = torch.linalg.eigh(self.precision.cpu())
-        known = values > values.max() * len(values) * torch.finfo(values.dtype).eps
-        return (vectors[:, known] * values[known].rsqrt()).to(self.y)
+    def observations(self) -> tuple[Tensor, Tensor]:
+        """Observations and H (n, 1 + trends), and the variances of the noise (n,), in the original order."""
+        layout = self.blueprint.layout
+        return layout.unpad(self.y), layout.unpad(self.noise[:, None])[:, 0]
 
     @torch.no_grad()
     def sample(
@@ -165,6 +162,15 @@ class Posterior:
         beta = least_squares(gram[:, count:], gram[:, :count])
         correction = solve_filtered(source, self.factor, subtract_trend(filtered, count, beta))
         return new + correction(x) + trend.to(self.y) @ beta.to(self.y)
+
+
+def half_covariance(precision: Tensor) -> Tensor:
+    """A root of the covariance of β, given its inverse: shape (trends, trends or fewer)."""
+    if not len(precision):
+        return precision
+    values, vectors = torch.linalg.eigh(precision.cpu())
+    known = values > values.max() * len(values) * torch.finfo(values.dtype).eps
+    return (vectors[:, known] * values[known].rsqrt()).to(precision.device)
 
 
 def ridge_and_left_out(blueprint: Blueprint, noise: float | Tensor, b: Tensor) -> tuple[Extension, Tensor]:

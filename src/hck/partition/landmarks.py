@@ -53,13 +53,15 @@ def choose_landmarks(
 
     Parameters
     ----------
-    how : {"uniform", "kmeans", "farthest", "same"}, array-like, list of array-like, or Landmarks
+    how : {"uniform", "kmeans", "farthest", "same", "none"}, array-like, list of array-like, or Landmarks
         - ``"uniform"``: a random sample of the node's points;
         - ``"kmeans"``: centres of a k-means clustering of the node's points;
         - ``"farthest"``: points of the node picked one after another, each the farthest from those before
           in the kernel's feature space (any kind of points);
         - ``"same"``: one random sample of all points, the same for every node. The kernel is then the
           compositional kernel of the paper's Section 2.1, whatever the tree;
+        - ``"none"``: no landmarks, so that nothing is shared across leaves: points of different leaves are
+          independent;
         - an array of points, used for every node; a list of arrays, one for each inner node;
         - the Landmarks of another kernel on the same tree.
     points : Points
@@ -90,6 +92,10 @@ def _uniform(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: t
 def _same(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
     sample = torch.randperm(len(points), generator=generator, device=points.device)[:rank]
     return Landmarks(points, Blocks(sample.expand(len(tree.inner), -1), full=True))
+
+
+def _none(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
+    return Landmarks(points, Blocks(torch.full((len(tree.inner), 1), -1, device=points.device), full=False))
 
 
 def _farthest(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
@@ -141,6 +147,7 @@ _CHOOSERS: dict[str, Callable[..., Landmarks]] = {
     "kmeans": _kmeans,
     "farthest": _farthest,
     "same": _same,
+    "none": _none,
 }
 
 

@@ -224,6 +224,19 @@ class Tree:
         order = torch.cat([old, place[leaf]]).argsort(stable=True)
         return Tree(self.parent, start, stop, order, self.rules)
 
+    def flat(self) -> "Tree":
+        """The same leaves, in the order of their points, as children of the root."""
+        if self.depth < 2:
+            return self
+        start, by_start = self.start[self.leaves].sort()
+        place = torch.empty_like(by_start)
+        place[by_start] = torch.arange(len(place), device=self.device)
+        parent = torch.zeros_like(start).repeat(2)[: len(start) + 1]
+        parent[0] = -1
+        start, stop = (torch.cat([ends[:1], ends[self.leaves][by_start]]) for ends in (self.start, self.stop))
+        rules = None if self.rules is None else (FlatRule(self, place),)
+        return Tree(parent, start, stop, self.order, rules)
+
     def to(self, device: torch.device | str) -> "Tree":
         """The same tree on another device."""
         device = torch.device(device)
@@ -332,6 +345,20 @@ class FunctionRule(Rule):
 
     def to(self, device: torch.device) -> "FunctionRule":
         return FunctionRule(self.function, self.child.to(device))
+
+
+@dataclass(frozen=True)
+class FlatRule(Rule):
+    """Sends points down another tree, whose leaves are the children here."""
+
+    tree: Tree
+    place: Tensor  # (leaves,): which child each leaf is
+
+    def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
+        return self.place[self.tree.route(points.take(rows))]
+
+    def to(self, device: torch.device) -> "FlatRule":
+        return FlatRule(self.tree.to(device), self.place.to(device))
 
 
 def _function_rules(tree: Tree, route: Callable[[Any], Any], renumber: np.ndarray) -> tuple[Rule, ...]:

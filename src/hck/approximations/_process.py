@@ -1,0 +1,170 @@
+"""Gaussian processes with any approximation of a kernel: likelihood, mean, uncertainty, draws."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
+from hck.hierarchy.likelihood import Likelihood, least_squares
+from hck.hierarchy.posterior import half_covariance
+
+if TYPE_CHECKING:
+    from hck.approximations._base import Approximation, Factorization, Predictor
+
+
+@torch.no_grad()
+def log_likelihood(
+    approximation: "Approximation",
+    noise: float | Tensor,
+    y: Tensor,
+    parameters: Sequence[Tensor] = (),
+    trend: Tensor | None = None,
+) -> Likelihood:
+    """log N(y; trend β, K̃ + noise) at the best β, and its gradient; as in `hck.hierarchy.likelihood`."""
+    y, factor = approximation.columns(y), approximation.factor(noise)
+    h = y.new_zeros(len(y), 0) if trend is None else approximation.columns(trend)
+    found, solved = _evidence(factor, y, h)
+    if parameters:
+        slopes = factor.pull(solved)
+        for parameter in parameters:
+            total = torch.zeros_like(parameter)
+            for tensor, slope in zip(approximation.kernel.tensors(), slopes, strict=True):
+                if tensor is parameter:
+                    total += slope
+            if parameter is noise:
+                each = (solved.square().sum(1) - y.shape[1] * factor.inverse_diagonal()) / 2
+                total += each if parameter.ndim else each.sum()
+            found.gradient.append(total)
+    return found
+
+
+def _evidence(factor: "Factorization", y: Tensor, h: Tensor) -> tuple[Likelihood, Tensor]:
+    """The log-likelihood, without gradient, and (K̃ + noise)⁻¹ (y − H β)."""
+    columns = y.shape[1]
+    solved = factor.solve(torch.cat([y, h], 1)).double()
+    gram = torch.cat([y, h], 1).double().mT @ solved
+    beta = least_squares(gram[columns:, columns:], gram[columns:, :columns])
+    square = gram[:columns, :columns].diagonal().sum() - (gram[columns:, :columns] * beta).sum()
+    value = -(square + columns * (factor.log_determinant + len(y) * math.log(2 * math.pi))) / 2
+    rest = solved[:, :columns] - solved[:, columns:] @ beta
+    return Likelihood(value, [], beta, gram[columns:, columns:]), rest.to(y.dtype)
+
+
+@dataclass
+class Process:
+    """f and β given y = H β + f(X) + noise, where f has the covariance k̃.
+
+    It has the methods of `hck.hierarchy.posterior.Posterior`. Made by `Process.of`.
+
+    Attributes
+    ----------
+    source : Approximation
+    noise : Tensor of shape (n,)
+    y : Tensor of shape (n, 1 + trends)
+        Observations and H.
+    mean, trend : Predictor
+        x ↦ k̃(x, X) (K̃ + noise)⁻¹ (y − H β), and the same of H.
+    coefficients : Tensor of shape (trends, 1)
+        β.
+    precision : Tensor of shape (trends, trends)
+        The inverse of the covariance of β.
+    log_likelihood : float
+    """
+
+    source: "Approximation"
+    noise: Tensor
+    y: Tensor
+    mean: "Predictor"
+    trend: "Predictor"
+    coefficients: Tensor
+    precision: Tensor
+    log_likelihood: float
+
+    @classmethod
+    @torch.no_grad()
+    def of(
+        cls, source: "Approximation", noise: float | Tensor, y: Tensor, trend: Tensor
+    ) -> "Process":  # fmt: skip
+        """Condition on observations; for the parameters see `Posterior.of`."""
+        variance, y, h = source.variances(noise), source.columns(y), source.columns(trend)
+        factor = source.factor(variance)
+        found, _ = _evidence(factor, y, h)
+        mean = factor.predictor(y - h @ found.coefficients.to(h))
+        made = cls(
+            source,
+            variance,
+            torch.cat([y, h], 1),
+            mean,
+            factor.predictor(h),
+            found.coefficients,
+            found.precision,
+            float(found.value),
+        )
+        made.factor = factor
+        return made
+
+    @cached_property
+    def factor(self) -> "Factorization":
+        """Of K̃ + noise. Not kept when this is pickled, but computed again."""
+        return self.source.factor(self.noise)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "factor"}
+
+    def observations(self) -> tuple[Tensor, Tensor]:
+        """Observations and H (n, 1 + trends), and the variances of the noise (n,)."""
+        return self.y, self.noise
+
+    def predict(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The mean at new points with the trend's features (points, trends): shape (points,)."""
+        return (self.mean(x, verbose) + trend.to(self.y) @ self.coefficients.to(self.y))[:, 0]
+
+    @torch.no_grad()
+    def variance(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The variance of the latent function, trend included, at new points: shape (points,)."""
+        return self.factor.variance(x).clamp_min(0) + self._unexplained(x, trend).square().sum(1)
+
+    @torch.no_grad()
+    def covariance(self, x: Any, trend: Tensor) -> Tensor:
+        """The same for pairs of points: shape (points, points)."""
+        rest = self._unexplained(x, trend)
+        return self.factor.covariance(x) + rest @ rest.mT
+
+    def _unexplained(self, x: Any, trend: Tensor) -> Tensor:
+        """The standard deviations that the uncertainty of β adds along its principal axes."""
+        return (trend.to(self.y) - self.trend(x)) @ half_covariance(self.precision).to(self.y)
+
+    @torch.no_grad()
+    def leave_one_out(self) -> LeftOut:
+        """Every observation predicted from all others."""
+        y, h = self.y[:, :1], self.y[:, 1:]
+        solved = self.factor.solve(torch.cat([y - h @ self.coefficients.to(h), h], 1))
+        return leave_one_out(
+            self.factor, y[:, 0], solved[:, 0], solved[:, 1:] @ half_covariance(self.precision).to(h)
+        )
+
+    @torch.no_grad()
+    def sample(
+        self,
+        x: Any,
+        trend: Tensor,
+        count: int,
+        generator: torch.Generator | None = None,
+        verbose: bool = False,
+    ) -> Tensor:
+        """Latent functions given the observations, at new points: shape (points, count).
+
+        By a root of the covariance at these points, so for some thousands of them at most.
+        """
+        values, vectors = torch.linalg.eigh(self.covariance(x, trend))
+        generator = torch.Generator(values.device).manual_seed(0) if generator is None else generator
+        normal = torch.randn(
+            len(values), count, generator=generator, dtype=values.dtype, device=values.device
+        )
+        drawn = vectors @ (values.clamp_min(0).sqrt()[:, None] * normal)
+        return self.predict(x, trend)[:, None] + drawn

@@ -1,0 +1,177 @@
+"""Kernels that a tree makes, behind the protocol: hierarchical, compositional, independent, exact."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hck import linalg
+from hck.approximations._base import Approximation, Factorization, Predictor
+from hck.hierarchy import Blueprint, HierarchicalKernel
+from hck.hierarchy.factor import Factor
+from hck.hierarchy.likelihood import Likelihood, log_likelihood
+from hck.hierarchy.posterior import Posterior, ridge_and_left_out, solve_filtered
+from hck.hierarchy.ridge import bytes_needed, ridge
+from hck.hierarchy.sample import sample_prior
+from hck.hierarchy.smooth import filter_up
+from hck.hierarchy.uncertainty import Uncertainty
+from hck.kernels import Kernel, make_kernel
+from hck.partition import make_tree
+from hck.points import Points, as_points
+
+KINDS = ("hierarchical", "compositional", "independent", "exact")
+
+
+def plan(
+    kind: str,
+    kernel: Any,
+    x: Any,
+    rank: int,
+    leaf_size: int | None = None,
+    partition: Any = "random_projection",
+    landmarks: Any = "uniform",
+    generator: torch.Generator | None = None,
+    **options: Any,
+) -> Blueprint:
+    """The blueprint of a kernel that a tree makes.
+
+    Parameters
+    ----------
+    kind : {"hierarchical", "compositional", "independent", "exact"}
+        - ``"hierarchical"``: exact within leaves, and across them by the landmarks of their common ancestors;
+        - ``"compositional"``: the same leaves, but all of them children of the root, so that there is one set
+          of landmarks (the paper's Section 2.1);
+        - ``"independent"``: exact within leaves, and 0 across them;
+        - ``"exact"``: the base kernel itself; there is one leaf.
+    kernel, x, rank, leaf_size, partition, landmarks, generator, **options
+        As in `hck.hierarchy.HierarchicalKernel.build`. With ``leaf_size=None`` leaves hold between r and 2r
+        points, whatever the kind.
+    """
+    kernel = make_kernel(kernel)
+    points = as_points(x, objects=kernel.takes_objects)
+    if kind == "exact":
+        leaf_size, partition, landmarks = len(points), "random_projection", "uniform"
+    elif kind in ("compositional", "independent"):
+        generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
+        kernel = kernel.to(points.device, points.dtype)
+        partition = make_tree(partition, points, kernel, rank, leaf_size, generator).flat()
+        landmarks = "none" if kind == "independent" else landmarks
+    elif kind != "hierarchical":
+        raise ValueError(f"unknown kind {kind!r}; known: {', '.join(KINDS)}")
+    return Blueprint.of(
+        kernel, points, rank, leaf_size, partition, landmarks, generator=generator, **options
+    )  # fmt: skip
+
+
+class TreeKernel(Approximation):
+    """A kernel that a tree makes.
+
+    Made by `TreeKernel.of`.
+
+    Attributes
+    ----------
+    blueprint : Blueprint
+    """
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        self.blueprint = blueprint
+
+    @classmethod
+    def of(cls, kind: str, kernel: Any, x: Any, rank: int, **options: Any) -> "TreeKernel":
+        """For the parameters see `plan`."""
+        return cls(plan(kind, kernel, x, rank, **options))
+
+    @property
+    def kernel(self) -> Kernel:  # type: ignore[override]
+        return self.blueprint.kernel
+
+    @cached_property
+    def points(self) -> Points:  # type: ignore[override]
+        layout = self.blueprint.layout
+        return self.blueprint.points.take(
+            layout.unsort(torch.arange(layout.tree.n_points, device=layout.tree.device))
+        )
+
+    @cached_property
+    def matrix(self) -> HierarchicalKernel:
+        """All blocks, computed when they are first needed."""
+        return HierarchicalKernel.of(self.blueprint)
+
+    def __matmul__(self, b: Tensor) -> Tensor:
+        out = self.matrix @ self.columns(b)
+        return out if b.ndim == 2 else out[:, 0]
+
+    def cross(self, x: Any) -> Tensor:
+        return self.matrix.cross(x)
+
+    def factor(self, noise: float | Tensor) -> "TreeFactorization":
+        return TreeFactorization(self.blueprint, noise)
+
+    def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "TreeKernel":
+        return TreeKernel(self.blueprint.with_kernel(kernel, jitter))
+
+    @property
+    def nbytes(self) -> int:
+        return self.matrix.nbytes
+
+    def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
+        return sample_prior(self.blueprint, count, generator, verbose)
+
+    # In ways that need less memory -------------------------------------------------------------------
+
+    def ridge(
+        self, noise: float | Tensor, b: Tensor, left_out: bool = False
+    ) -> tuple[Predictor, Tensor | None]:  # fmt: skip
+        """As of any approximation; nothing is left out where that does not fit into the memory budget."""
+        columns = b.shape[1] if b.ndim == 2 else 1
+        if left_out and bytes_needed(self.blueprint, columns, 0)[0] <= self.blueprint.budget:
+            return ridge_and_left_out(self.blueprint, noise, b)
+        return ridge(self.blueprint, noise, b), None
+
+    def log_likelihood(
+        self,
+        noise: float | Tensor,
+        y: Tensor,
+        parameters: Sequence[Tensor] = (),
+        trend: Tensor | None = None,
+    ) -> Likelihood:
+        return log_likelihood(self.blueprint, noise, y, parameters, trend)
+
+    def condition(self, noise: float | Tensor, y: Tensor, trend: Tensor, verbose: bool = False) -> Posterior:
+        return Posterior.of(self.blueprint, noise, y, trend, verbose)
+
+
+class TreeFactorization(Factorization):
+    """K̃ + noise by a sweep up the tree."""
+
+    def __init__(self, blueprint: Blueprint, noise: float | Tensor) -> None:
+        self.blueprint, variance = blueprint, blueprint.pad_noise(noise)
+        self.factor = linalg.without_waiting(
+            lambda: Factor(blueprint, variance, blueprint.budget), variance.device
+        )
+        self.log_determinant = self.factor.log_determinant
+
+    def solve(self, b: Tensor) -> Tensor:
+        return self.factor.solve(torch.as_tensor(b, dtype=self.factor.dtype, device=self.factor.device))
+
+    def inverse_diagonal(self) -> Tensor:
+        return self.factor.inverse_diagonal()
+
+    def predictor(self, b: Tensor) -> Predictor:
+        padded = self.blueprint.layout.pad(b, self.factor.leaf_factor[0])
+        return solve_filtered(self.blueprint, self.factor, filter_up(self.factor, padded))
+
+    @cached_property
+    def uncertainty(self) -> Uncertainty:
+        return linalg.without_waiting(lambda: Uncertainty(self.blueprint, self.factor), self.factor.device)
+
+    def variance(self, x: Any) -> Tensor:
+        return self.uncertainty.variance(x)
+
+    def covariance(self, x: Any) -> Tensor:
+        return self.uncertainty.covariance(x)
+
+    def pull(self, w: Tensor) -> list[Tensor]:
+        raise NotImplementedError("the sweep of `TreeKernel.log_likelihood` finds the gradient by itself")
