@@ -24,7 +24,8 @@ class Predictor(Protocol):
         Memory held, in bytes.
     """
 
-    points: Points
+    @property
+    def points(self) -> Points: ...
 
     def __call__(self, x: Any, verbose: bool = False) -> Tensor:
         """The values at new points: shape (points, columns)."""

@@ -60,7 +60,7 @@ def make_approximation(
         - ``"exact"``: the kernel itself, with its matrix in memory, or, if that is too small, by iteration;
         - ``"nystrom"``: of rank r, by r landmarks among all points;
         - ``"fourier"``: of rank r, by random Fourier features;
-        - ``"tapered"``: multiplied by a function of compact support, so that a point has, on average, r others
+        - ``"tapered"``: times a function of compact support, so that a point has, on average, r others
           with which it is correlated.
     kernel : Kernel, or what `hck.kernels.make_kernel` takes
     x : Points, array-like of shape (n, d), sparse matrix, or, for a function as the kernel, any sequence

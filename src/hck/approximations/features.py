@@ -358,7 +358,8 @@ def _unscale(kernel: Kernel) -> tuple[Any, Any]:
     """The kernel that is multiplied by a number, and the number."""
     amplitude: Any = 1.0
     while isinstance(kernel, Scaled):
-        kernel, amplitude = kernel.kernel, amplitude * kernel.scale
+        amplitude = amplitude * kernel.scale
+        kernel = kernel.kernel
     return kernel, amplitude
 
 

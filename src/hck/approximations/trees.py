@@ -121,6 +121,11 @@ class TreeKernel(Approximation):
 
     # In ways that need less memory -------------------------------------------------------------------
 
+    @property
+    def fits(self) -> bool:
+        """Whether a factorization fits into the memory budget."""
+        return bytes_needed(self.blueprint, 1, 0)[0] <= self.blueprint.budget
+
     def ridge(
         self, noise: float | Tensor, b: Tensor, left_out: bool = False
     ) -> tuple[Predictor, Tensor | None]:  # fmt: skip

@@ -1,0 +1,225 @@
+"""The kernel itself, where n² numbers do not fit into memory: products by tiles, solutions by iteration."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hck.approximations._base import Approximation, Factorization
+from hck.approximations.conjugate_gradients import Solution, conjugate_gradients
+from hck.blocks import Blocks
+from hck.kernels import Kernel
+from hck.memory import resolve_budget
+from hck.parallel import chunks, for_each, parallel_map
+from hck.points import Points, Values, as_points_like, cross, self_values
+
+_TILE = {"cpu": 1024, "cuda": 8192}
+_AT_ONCE = 256  # new points whose variances are found together
+
+
+@dataclass
+class Exact(Approximation):
+    """k̃ = k, without its matrix.
+
+    Tiles of K are computed when a product needs them; those that fit into half of the memory budget are kept.
+    Since K is symmetric, only tiles on and above its diagonal are computed.
+
+    Attributes
+    ----------
+    guide : Approximation or None
+        On the same points, whose factorization is the preconditioner.
+    tolerance : float
+        The residual, relative to the right-hand side, at which iterations stop.
+    max_iter : int
+    memory_budget : see `hck.memory.resolve_budget`
+    verbose : bool
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import Exact, Nystrom
+    >>> from hck.kernels import Gaussian
+    >>> from hck.points import as_points
+    >>> x = as_points(torch.linspace(0, 1, 1000, dtype=torch.float64)[:, None])
+    >>> exact = Exact(Gaussian(0.1), x, guide=Nystrom.of(Gaussian(0.1), x, rank=20))
+    >>> predictor = exact.factor(0.01).predictor(torch.sin(6 * x.x))
+    >>> len(predictor.residuals) < 10 and predictor.residuals[-1] < 1e-6
+    True
+    """
+
+    kernel: Kernel
+    points: Points
+    guide: Approximation | None = None
+    tolerance: float = 1e-6
+    max_iter: int = 1000
+    memory_budget: Any = None
+    verbose: bool = False
+    _kept: dict[tuple[int, int], Tensor] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.tolerance > 0:
+            raise ValueError(f"tolerance must be positive, got {self.tolerance!r}")
+        if not (self.max_iter >= 1 and self.max_iter == int(self.max_iter)):
+            raise ValueError(f"max_iter must be a whole number, at least 1, got {self.max_iter!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": {}}
+
+    @cached_property
+    def parts(self) -> list[slice]:
+        """Rows, and columns, of the tiles."""
+        return chunks(0, len(self.points), _TILE[self.points.device.type])
+
+    def __matmul__(self, b: Tensor) -> Tensor:
+        columns = self.columns(b)
+        out = torch.zeros_like(columns)
+        tiles = [(i, j) for i in range(len(self.parts)) for j in range(i, len(self.parts))]
+        room = resolve_budget(self.memory_budget, self.points.device) // 2
+        room -= sum(tile.nbytes for tile in self._kept.values())
+        size = self.points.dtype.itemsize * (self.parts[0].stop) ** 2
+        kept = {*self._kept, *[at for at in tiles if at not in self._kept][: max(0, room) // size]}
+
+        def work(at: tuple[int, int]) -> tuple[Tensor, Tensor | None]:
+            tile = self._kept.get(at)
+            if tile is None:
+                tile = self._tile(*at)
+                if at in kept:
+                    self._kept[at] = tile
+            i, j = (self.parts[k] for k in at)
+            return tile @ columns[j], None if i == j else tile.mT @ columns[i]
+
+        for (i, j), (here, there) in zip(tiles, parallel_map(work, tiles, self.points.device), strict=True):
+            out[self.parts[i]] += here
+            if there is not None:
+                out[self.parts[j]] += there
+        return out if b.ndim == 2 else out[:, 0]
+
+    def _tile(self, i: int, j: int) -> Tensor:
+        rows, columns = (_block(self.parts[k], self.points.device) for k in (i, j))
+        return cross(self.kernel, self.points, rows, self.points, columns)[0]
+
+    def cross(self, x: Any) -> Tensor:
+        return Values.between(self.kernel, self.points, as_points_like(x, self.points)).tensor()[0]
+
+    def factor(self, noise: float | Tensor) -> "IterativeFactorization":
+        return IterativeFactorization(self, self.variances(noise))
+
+    def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Exact":
+        guide = None if self.guide is None else self.guide.with_kernel(kernel, jitter)
+        options = (self.tolerance, self.max_iter, self.memory_budget, self.verbose)
+        return Exact(kernel, self.points, guide, *options)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(tile.nbytes for tile in self._kept.values())
+
+    def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
+        raise ValueError(_NEEDS_FACTOR.format("draws from the prior"))
+
+    def ridge(
+        self, noise: float | Tensor, b: Tensor, left_out: bool = False
+    ) -> "tuple[ExactPredictor, Tensor | None]":
+        """As of any approximation, but nothing is left out: that would take an iteration for each point."""
+        return self.factor(noise).predictor(b), None
+
+
+_NEEDS_FACTOR = (
+    "{} need a factorization, but the kernel's matrix does not fit into memory, so that equations are solved "
+    "by iteration: use approximation='hierarchical', fewer points, or a larger memory_budget"
+)
+
+
+class IterativeFactorization(Factorization):
+    """K + noise, solved with by conjugate gradients; its determinant is not known."""
+
+    def __init__(self, approximation: Exact, noise: Tensor) -> None:
+        self.approximation, self.noise = approximation, noise
+        self.log_determinant = noise.new_full((), torch.nan)
+
+    @cached_property
+    def guide(self) -> Factorization | None:
+        """The preconditioner."""
+        guide = self.approximation.guide
+        return None if guide is None else guide.factor(self.noise)
+
+    def iterate(self, b: Tensor) -> Solution:
+        """A solution with the record of its iterations."""
+        source = self.approximation
+        guide = self.guide
+        return conjugate_gradients(
+            lambda p: source @ p + self.noise[:, None] * p,
+            source.columns(b),
+            None if guide is None else guide.solve,
+            source.tolerance,
+            source.max_iter,
+            source.verbose,
+        )
+
+    def solve(self, b: Tensor) -> Tensor:
+        x = self.iterate(b).x
+        return x if b.ndim == 2 else x[:, 0]
+
+    def predictor(self, b: Tensor) -> "ExactPredictor":
+        found, source = self.iterate(b), self.approximation
+        return ExactPredictor(source.kernel, source.points, found.x, found.residuals)
+
+    def variance(self, x: Any) -> Tensor:
+        x = as_points_like(x, self.approximation.points)
+        every = Blocks(torch.arange(len(x), device=x.device)[None], full=True)
+        out = self_values(self.approximation.kernel, x, every)[0]
+        for part in chunks(0, len(x), _AT_ONCE):
+            across = self.approximation.cross(x.take(every.index[0, part]))
+            out[part] -= (across * self.solve(across)).sum(0)
+        return out.clamp_min_(0)
+
+    def covariance(self, x: Any) -> Tensor:
+        x = as_points_like(x, self.approximation.points)
+        across = self.approximation.cross(x)
+        return Values.between(self.approximation.kernel, x, x).tensor()[0] - across.mT @ self.solve(across)
+
+    def inverse_diagonal(self) -> Tensor:
+        raise ValueError(_NEEDS_FACTOR.format("leave-one-out predictions"))
+
+    def pull(self, w: Tensor) -> list[Tensor]:
+        raise ValueError(_NEEDS_FACTOR.format("likelihoods"))
+
+
+@dataclass
+class ExactPredictor:
+    """x ↦ k(x, X) weights, tile by tile.
+
+    Attributes
+    ----------
+    residuals : list of float
+        Of the iteration that found the weights, relative to the right-hand side.
+    """
+
+    kernel: Kernel
+    points: Points
+    weights: Tensor
+    residuals: list[float]
+
+    def __call__(self, x: Any, verbose: bool = False) -> Tensor:
+        x = as_points_like(x, self.points)
+        out = self.weights.new_zeros(len(x), self.weights.shape[1])
+        tile = _TILE[x.device.type]
+        parts = chunks(0, len(self.points), tile)
+
+        def work(rows: slice) -> None:
+            for part in parts:
+                blocks = _block(rows, x.device), _block(part, x.device)
+                values = cross(self.kernel, x, blocks[0], self.points, blocks[1])[0]
+                out[rows].addmm_(values, self.weights[part])
+
+        for_each(work, chunks(0, len(x), tile), x.device, "Predict", verbose)
+        return out
+
+    @property
+    def nbytes(self) -> int:
+        return self.weights.nbytes
+
+
+def _block(part: slice, device: torch.device) -> Blocks:
+    return Blocks(torch.arange(part.start, part.stop, device=device)[None], full=True)

@@ -1,0 +1,131 @@
+"""The exact kernel by iteration, against dense algebra."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import ConvergenceWarning
+
+from hck.approximations import Exact, Fourier, Nystrom, TreeKernel
+from hck.approximations.conjugate_gradients import conjugate_gradients
+from hck.kernels import Gaussian, Matern
+from hck.points import as_points
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+RNG = np.random.default_rng(0)
+X, NEW = RNG.uniform(size=(173, 3)), RNG.uniform(size=(29, 3))
+B = torch.from_numpy(RNG.normal(size=(173, 3)))
+NOISE = {"one": 0.1, "each": torch.from_numpy(RNG.uniform(0.05, 0.2, 173))}
+KERNEL = 1.5 * Matern([0.5, 1.0, 2.0])
+GUIDES = {
+    "none": lambda x: None,
+    "hierarchical": lambda x: TreeKernel.of("hierarchical", KERNEL, x, 20),
+    "nystrom": lambda x: Nystrom.of(KERNEL, x, 20),
+    "fourier": lambda x: Fourier.of(KERNEL, x, 20),
+}
+
+
+@pytest.fixture(autouse=True)
+def several_tiles(monkeypatch):
+    monkeypatch.setattr("hck.approximations.exact._TILE", {"cpu": 50})
+    monkeypatch.setattr("hck.approximations.exact._AT_ONCE", 10)
+
+
+def make(guide="hierarchical", budget=None, **options):
+    points = as_points(X)
+    return Exact(KERNEL, points, GUIDES[guide](points), memory_budget=budget, **options)
+
+
+def close(found, expected, tolerance=1e-8):
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("budget", [None, 100_000, 1])
+def test_products(budget):
+    """With all tiles kept, with some, and with none; twice, with what was kept."""
+    made, k = make(budget=budget), torch.from_numpy(KERNEL(X))
+    for _ in range(2):
+        close(made @ B, k @ B)
+        close(made @ B[:, 0], k @ B[:, 0])
+    assert made.nbytes == {None: 8 * (6 * 50 * 50 + 3 * 50 * 23 + 23 * 23), 100_000: 2 * 20_000, 1: 0}[budget]
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("guide", GUIDES)
+def test_against_dense_algebra(guide, noise):
+    made = make(guide, tolerance=1e-11)
+    noisy = torch.from_numpy(KERNEL(X)) + torch.diag(
+        torch.as_tensor(NOISE[noise], dtype=torch.float64).expand(len(X))
+    )
+    inverse, across = torch.linalg.inv(noisy), torch.from_numpy(KERNEL(X, NEW))
+    factor = made.factor(NOISE[noise])
+    close(factor.solve(B), inverse @ B)
+    close(factor.solve(B[:, 0]), inverse @ B[:, 0])
+    close(made.cross(NEW), across)
+    predictor = factor.predictor(B)
+    close(predictor(NEW), across.mT @ inverse @ B)
+    left = torch.from_numpy(KERNEL(NEW)) - across.mT @ inverse @ across
+    close(factor.variance(NEW), left.diagonal())
+    close(factor.covariance(NEW), left)
+    assert predictor.residuals[-1] <= 1e-11
+    assert len(predictor.residuals) == sum(r > 1e-11 for r in predictor.residuals) + 1
+    assert factor.log_determinant.isnan()
+
+
+def test_the_residual_is_what_is_recorded():
+    made, b = make("none", tolerance=1e-5), B[:, :1]
+    found = made.factor(0.1).iterate(b)
+    rest = b - made @ found.x - 0.1 * found.x
+    assert float(rest.norm() / b.norm()) == pytest.approx(found.residuals[-1], rel=1e-6)
+
+
+def test_better_guides_need_fewer_iterations():
+    counts = {guide: len(make(guide).factor(0.01).iterate(B).residuals) for guide in GUIDES}
+    assert counts["hierarchical"] < counts["none"]
+    assert counts["nystrom"] < counts["none"]
+    points = as_points(X)
+    same = Exact(KERNEL, points, TreeKernel.of("exact", KERNEL, points, 20))
+    assert len(same.factor(0.01).iterate(B).residuals) == 1
+
+
+def test_columns_of_zeros_and_solved_columns_stay():
+    b = torch.cat([torch.zeros(len(X), 1, dtype=torch.float64), B], 1)
+    found = make(tolerance=1e-12).factor(0.1).iterate(b)
+    assert not found.x[:, 0].any()
+    assert found.x.isfinite().all()
+    assert not conjugate_gradients(lambda p: p, torch.zeros(5, 2)).x.any()
+    # a matrix with one eigenvalue is solved at once; the other column goes on
+    scale = torch.arange(1.0, 6.0, dtype=torch.float64)[:, None]
+    b = torch.stack([torch.eye(5)[0], torch.ones(5)], 1).double()
+    close(conjugate_gradients(lambda p: scale * p, b, tolerance=1e-13).x, b / scale)
+
+
+def test_what_is_not_reached_is_said():
+    made = make("none", max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="after 2 iterations the residual is"):
+        made.factor(1e-6).solve(B)
+
+
+def test_what_needs_a_factorization_says_so():
+    made = make()
+    factor = made.factor(0.1)
+    for ask in (factor.inverse_diagonal, lambda: factor.pull(B), lambda: made.draw(1, None)):
+        with pytest.raises(ValueError, match="does not fit into memory"):
+            ask()
+    assert made.ridge(0.1, B, left_out=True)[1] is None
+    for wrong in ({"tolerance": 0.0}, {"max_iter": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            make(**wrong)
+
+
+def test_predictors_can_be_pickled():
+    predictor = make().factor(0.1).predictor(B)
+    close(pickle.loads(pickle.dumps(predictor))(NEW), predictor(NEW), 0)
+
+
+def test_another_kernel():
+    made = make().with_kernel(Gaussian(0.5))
+    close(made @ B, torch.from_numpy(Gaussian(0.5)(X)) @ B)
+    assert made.guide.kernel is made.kernel
