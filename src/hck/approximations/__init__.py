@@ -1,9 +1,11 @@
 """Other kernels that stand in for a kernel, behind one protocol: what the hierarchical one competes with."""
 
-from hck.approximations._base import Approximation, Factorization, Predictor
+from hck.approximations._base import Approximation, Factorization
+from hck.approximations._make import Iterative, make_approximation
 from hck.approximations.exact import Exact
 from hck.approximations.features import FeatureMap, Fourier, Nystrom
 from hck.approximations.trees import TreeKernel
+from hck.hierarchy.forest import Predictor
 
 __all__ = [
     "Approximation",
@@ -11,7 +13,9 @@ __all__ = [
     "Factorization",
     "FeatureMap",
     "Fourier",
+    "Iterative",
     "Nystrom",
     "Predictor",
     "TreeKernel",
+    "make_approximation",
 ]

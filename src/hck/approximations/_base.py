@@ -2,36 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from hck.approximations import _process
+from hck.hierarchy.forest import Predictor
 from hck.hierarchy.likelihood import Likelihood
 from hck.kernels import Kernel
 from hck.points import Points
-
-
-class Predictor(Protocol):
-    """x ↦ k̃(x, X) w for weights w, at any points.
-
-    Attributes
-    ----------
-    points : Points
-        Of the kind that it takes.
-    nbytes : int
-        Memory held, in bytes.
-    """
-
-    @property
-    def points(self) -> Points: ...
-
-    def __call__(self, x: Any, verbose: bool = False) -> Tensor:
-        """The values at new points: shape (points, columns)."""
-
-    @property
-    def nbytes(self) -> int: ...
 
 
 class Factorization(ABC):
@@ -140,21 +120,30 @@ class Approximation(ABC):
         """The Gaussian process given observations; see `hck.hierarchy.posterior.Posterior`."""
         return _process.Process.of(self, noise, y, trend)
 
+    def __len__(self) -> int:
+        """The number of training points."""
+        return len(self.points)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.points.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.points.device
+
     def variances(self, noise: float | Tensor) -> Tensor:
         """The noise as one variance for each point, (n,), after a check."""
-        points = self.points
-        noise = torch.as_tensor(noise, dtype=points.dtype, device=points.device)
-        if noise.ndim and noise.shape != (len(points),):
-            raise ValueError(
-                f"noise must be a number or have shape ({len(points)},), got {tuple(noise.shape)}"
-            )
+        noise = torch.as_tensor(noise, dtype=self.dtype, device=self.device)
+        if noise.ndim and noise.shape != (len(self),):
+            raise ValueError(f"noise must be a number or have shape ({len(self)},), got {tuple(noise.shape)}")
         if not bool((noise >= 0).all()):
             raise ValueError("noise must be numbers, none negative")
-        return noise.expand(len(points))
+        return noise.expand(len(self))
 
     def columns(self, b: Any) -> Tensor:
         """Right-hand sides as columns, like the points in type and place."""
-        b = torch.as_tensor(b, dtype=self.points.dtype, device=self.points.device)
-        if len(b) != len(self.points):
-            raise ValueError(f"b has {len(b)} rows, but there are {len(self.points)} points")
+        b = torch.as_tensor(b, dtype=self.dtype, device=self.device)
+        if len(b) != len(self):
+            raise ValueError(f"b has {len(b)} rows, but there are {len(self)} points")
         return b if b.ndim == 2 else b[:, None]

@@ -9,7 +9,6 @@ from hck.approximations import trees
 from hck.approximations._base import Approximation
 from hck.approximations.exact import Exact
 from hck.approximations.features import Fourier, Nystrom
-from hck.approximations.tapered import Tapered
 from hck.kernels import Kernel, make_kernel
 from hck.points import Points, as_points
 
@@ -85,6 +84,8 @@ def make_approximation(
     if approximation == "fourier":
         return Fourier.of(kernel, points, rank, generator)
     if approximation == "tapered":
+        from hck.approximations.tapered import Tapered
+
         return Tapered.of(kernel, points, rank, verbose=verbose)
     raise ValueError(f"unknown approximation {approximation!r}; known: {', '.join(NAMES)}")
 

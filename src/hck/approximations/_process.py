@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from hck.hierarchy.forest import Predictor
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
 from hck.hierarchy.likelihood import Likelihood, least_squares
 from hck.hierarchy.posterior import half_covariance
 
 if TYPE_CHECKING:
-    from hck.approximations._base import Approximation, Factorization, Predictor
+    from hck.approximations._base import Approximation, Factorization
 
 
 @torch.no_grad()
@@ -79,8 +80,8 @@ class Process:
     source: "Approximation"
     noise: Tensor
     y: Tensor
-    mean: "Predictor"
-    trend: "Predictor"
+    mean: Predictor
+    trend: Predictor
     coefficients: Tensor
     precision: Tensor
     log_likelihood: float

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck.approximations._base import Approximation, Factorization, Predictor
+from hck.approximations._base import Approximation, Factorization
 from hck.errors import NotPositiveDefiniteError
+from hck.hierarchy.forest import Predictor
 from hck.kernels import Gaussian, Kernel, Laplace, Matern, make_kernel
 from hck.kernels._algebra import Scaled
 from hck.kernels._fused import check_lengthscales

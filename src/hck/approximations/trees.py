@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from hck import linalg
-from hck.approximations._base import Approximation, Factorization, Predictor
+from hck.approximations._base import Approximation, Factorization
 from hck.hierarchy import Blueprint, HierarchicalKernel
 from hck.hierarchy.factor import Factor
+from hck.hierarchy.forest import Predictor
 from hck.hierarchy.likelihood import Likelihood, log_likelihood
 from hck.hierarchy.posterior import Posterior, ridge_and_left_out, solve_filtered
 from hck.hierarchy.ridge import bytes_needed, ridge
@@ -93,6 +94,17 @@ class TreeKernel(Approximation):
         return self.blueprint.points.take(
             layout.unsort(torch.arange(layout.tree.n_points, device=layout.tree.device))
         )
+
+    def __len__(self) -> int:
+        return len(self.blueprint.points)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.blueprint.points.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.blueprint.points.device
 
     @cached_property
     def matrix(self) -> HierarchicalKernel:

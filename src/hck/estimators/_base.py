@@ -12,6 +12,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from hck.approximations import Approximation, Iterative, make_approximation
+from hck.approximations._make import NAMES
+from hck.approximations.trees import KINDS, plan
 from hck.estimators._categories import Categories
 from hck.hierarchy import Blueprint
 from hck.kernels import Kernel, make_kernel
@@ -28,7 +31,13 @@ _ACCEPTED = [np.float64, np.float32]  # other numbers become the first
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
-_SETTINGS = """leaf_size : int or None, default=None
+_SETTINGS = """approximation : str or hck.approximations.Iterative, default="hierarchical"
+    What stands in for the kernel. ``"hierarchical"``: exact in leaves, low rank across them, up the tree;
+    ``"compositional"``: the same with one level; ``"independent"``: exact in leaves, 0 across them;
+    ``"nystrom"``: of rank r, by landmarks; ``"fourier"``: of rank r, by random features (Gaussian, Laplace
+    and Matérn kernels); ``"tapered"``: sparse, with r numbers in a row (dense features); ``"exact"``: the
+    kernel itself, in O(n²) memory and O(n³) time, or, where memory is short, by iteration (`Iterative`).
+leaf_size : int or None, default=None
     n₀, the largest number of points in a leaf, where the kernel is exact. None: between r and 2r.
 partition : {"random_projection", "pca", "kd", "kmeans", "kernel"}, Cutter or Tree, \
         default="random_projection"
@@ -50,7 +59,7 @@ verbose : int, default=0
     Whether to show progress."""
 
 _ATTRIBUTES = """trees_ : list of Tree
-    The partitions of the training points.
+    The partitions of the training points; none for approximations without trees.
 n_features_in_ : int
     Number of features seen during fit.
 feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -68,6 +77,7 @@ class HCKEstimator(BaseEstimator):
     """An estimator with a hierarchically compositional kernel."""
 
     kernel: Any
+    approximation: Any
     n_trees: int
     rank: int
     leaf_size: int | None
@@ -83,6 +93,7 @@ class HCKEstimator(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, Kernel, callable],
+        "approximation": [StrOptions(set(NAMES)), Iterative],
         "lengthscale": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "rank": [Interval(Integral, 1, None, closed="left")],
@@ -164,6 +175,8 @@ class HCKEstimator(BaseEstimator):
     def tree_(self) -> Tree:
         """The first of `trees_`."""
         check_is_fitted(self, "trees_")
+        if not self.trees_:
+            raise AttributeError(f"there is no tree with approximation={self.approximation!r}")
         return self.trees_[0]
 
     def _takes_objects(self, X: Any) -> bool:
@@ -200,7 +213,7 @@ class HCKEstimator(BaseEstimator):
 
     def _for_each_tree(
         self,
-        work: Callable[[Blueprint], Result],
+        work: Callable[[Approximation], Result],
         kernel: Kernel,
         points: Points,
         seeds: list[int],
@@ -212,15 +225,15 @@ class HCKEstimator(BaseEstimator):
         together = min(len(seeds), at_a_time(device))
         leaf = leaf_size_for(len(points), shape.rank) if shape.leaf_size is None else shape.leaf_size
         needed = 2 * points.dtype.itemsize * len(points) * (leaf + 2 * shape.rank)
-        if together == 1 or together * needed > budget:
-            return [work(self._blueprint(kernel, points, seed, shape, budget, verbose)) for seed in seeds]
+        if together == 1 or self.approximation not in KINDS or together * needed > budget:
+            return [work(self._approximation(kernel, points, seed, shape, budget, verbose)) for seed in seeds]
 
         def one(seed: int) -> Result:
-            return work(self._blueprint(kernel, points, seed, shape, budget // together))
+            return work(self._approximation(kernel, points, seed, shape, budget // together))
 
         return list(parallel_map(one, seeds, device, "Trees", verbose))
 
-    def _blueprint(
+    def _approximation(
         self,
         kernel: Kernel,
         points: Points,
@@ -229,17 +242,21 @@ class HCKEstimator(BaseEstimator):
         budget: Any = None,
         verbose: bool = False,
         scouting: bool = False,
-    ) -> Blueprint:
-        """Partition the points and choose landmarks, as the parameters say.
+    ) -> Approximation:
+        """What stands in for the kernel, as the parameters say.
 
-        With `scouting`, a tree or landmarks that were given for other points are left aside.
+        With `scouting`, a tree or landmarks that were given for other points are left aside, and nothing is
+        solved by iteration, which knows no likelihood.
         """
-        partition, landmarks = self.partition, self.landmarks
+        partition, landmarks, approximation = self.partition, self.landmarks, self.approximation
         if scouting and isinstance(partition, Tree):
             partition = "random_projection" if isinstance(points, VectorPoints) else "kernel"
         if scouting and not isinstance(landmarks, str):
             landmarks = "uniform"
-        return Blueprint.of(
+        if scouting and isinstance(approximation, Iterative):
+            approximation = "exact"
+        return make_approximation(
+            approximation,
             kernel.to(points.device, points.dtype),
             points,
             rank=shape.rank,
@@ -250,6 +267,24 @@ class HCKEstimator(BaseEstimator):
             memory_budget=self.memory_budget if budget is None else budget,
             generator=torch.Generator(points.device).manual_seed(seed),
             verbose=verbose,
+        )
+
+    def _scout(self, kernel: Kernel, points: Points, seed: int, shape: Shape) -> Blueprint:
+        """A tree over some of the points, to compare kernels with."""
+        partition, landmarks = self.partition, self.landmarks
+        if isinstance(partition, Tree):
+            partition = "random_projection" if isinstance(points, VectorPoints) else "kernel"
+        return plan(
+            self.approximation if self.approximation in ("compositional", "independent") else "hierarchical",
+            kernel.to(points.device, points.dtype),
+            points,
+            rank=shape.rank,
+            leaf_size=shape.leaf_size,
+            partition=partition,
+            landmarks=landmarks if isinstance(landmarks, str) else "uniform",
+            jitter=self.jitter,
+            memory_budget=self.memory_budget,
+            generator=torch.Generator(points.device).manual_seed(seed),
         )
 
     @staticmethod

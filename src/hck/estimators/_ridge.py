@@ -13,20 +13,21 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor
 
+from hck.approximations import Approximation, Predictor
+from hck.approximations.exact import ExactPredictor
 from hck.estimators._base import HCKEstimator, describe_parameters
 from hck.estimators._scaling import Scaling, other_units
-from hck.hierarchy import Blueprint, Extension, Forest, ridge, share_points
-from hck.hierarchy.posterior import ridge_and_left_out
-from hck.hierarchy.ridge import bytes_needed
+from hck.hierarchy import Extension, Forest, share_points
 from hck.kernels import Kernel, make_kernel
 from hck.memory import resolve_budget
 from hck.partition import Tree
 from hck.points import DensePoints, Points, SparsePoints, as_points, as_points_like
-from hck.selection.auto import MOST_LENGTHSCALES, Contest, Selection, choose
+from hck.selection.auto import MOST_LENGTHSCALES, Candidate, Contest, Selection, choose
 from hck.selection.likelihood import Observations
 from hck.selection.loss import InUnits, Loss
-from hck.selection.work import UNKNOWN, Shape, allowed_work, forest_shape
+from hck.selection.work import UNKNOWN, Shape, allowed_work, features_within, forest_shape
 
+_REFINED = 20_000  # observations on which the ridge of approximations without a tree is chosen
 _MOST_DENSE = 10**8  # numbers: smaller sparse data are made dense where that is faster
 
 _PARAMETERS = """kernel : str, Kernel or callable, default="auto"
@@ -55,11 +56,13 @@ leave_one_out : bool, default=True
     Whether `fit` also predicts each training point from all others, in closed form, which takes about half as
     long again: for errors without a hold-out, and for probabilities.
 n_trees : "auto" or int, default="auto"
-    How many trees, with partitions and landmarks of their own, to average. Auto: one where `rank` is given,
-    else several.
+    How many trees, with partitions and landmarks of their own, to average (other approximations: how many,
+    with landmarks or frequencies of their own). Auto: one where `rank` is given, and for approximations other
+    than the hierarchical, else several.
 rank : "auto" or int, default="auto"
     r, the number of landmarks of a node. Accuracy and cost (time r², memory r) grow with it. Auto: an eighth
-    of the leaf size, which `fit_time` decides.
+    of the leaf size, which `fit_time` decides. Of other approximations: their rank, the size of leaves where
+    `leaf_size` is not given, or the mean number of nonzeros of a row.
 {settings}"""
 
 
@@ -92,6 +95,7 @@ class RidgeEstimator(HCKEstimator):
         scale: Any = "auto",
         fit_time: Any = "balanced",
         leave_one_out: bool = True,
+        approximation: Any = "hierarchical",
         n_trees: Any = "auto",
         rank: Any = "auto",
         leaf_size: int | None = None,
@@ -110,6 +114,7 @@ class RidgeEstimator(HCKEstimator):
         self.scale = scale
         self.fit_time = fit_time
         self.leave_one_out = leave_one_out
+        self.approximation = approximation
         self.n_trees = n_trees
         self.rank = rank
         self.leaf_size = leaf_size
@@ -180,20 +185,19 @@ class RidgeEstimator(HCKEstimator):
         seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
         shape = Shape(selection.n_trees, selection.leaf_size, selection.rank)
 
-        def train(blueprint: Blueprint) -> tuple[Extension, Tensor | None]:
-            fits = bytes_needed(blueprint, y.shape[1], 0)[0] <= blueprint.budget
-            if self.leave_one_out and fits:
-                extension, other = ridge_and_left_out(blueprint, noise, y)
-                return share_points(extension, points), other.cpu()
-            return share_points(ridge(blueprint, noise, y), points), None
+        def train(approximation: Approximation) -> tuple[Predictor, Tensor | None]:
+            found, others = approximation.ridge(noise, y, self.leave_one_out)
+            found = share_points(found, points) if isinstance(found, Extension) else found
+            return found, None if others is None else others.cpu()
 
         trained = self._for_each_tree(train, selection.kernel, points, seeds, shape)
         members, others = [member for member, _ in trained], [each for _, each in trained if each is not None]
         return {
-            "trees_": [member.tree for member in members],
+            "trees_": [member.tree for member in members if isinstance(member, Extension)],
             "forest_": Forest(members),
             "intercept_": intercept.numpy(),
             "selection_": selection,
+            "residuals_": [member.residuals for member in members if isinstance(member, ExactPredictor)],
             "_scaling": scaling,
             "_left_out": torch.stack(others).mean(0).numpy() + intercept.numpy() if others else None,
             "_used": used,
@@ -254,7 +258,7 @@ class RidgeEstimator(HCKEstimator):
         contest = Contest(
             data,
             loss,
-            lambda k, some, seed, shape: self._blueprint(k, some, seed, shape, scouting=True),
+            self._scout,
             work / 2,
             rng,
             bool(self.verbose),
@@ -262,13 +266,41 @@ class RidgeEstimator(HCKEstimator):
         )
         chosen: str | Kernel = self.kernel if kernel is None else kernel
         best, met, notes = choose(contest, chosen, alpha, units, self._margin)
+        if alpha is None and self.approximation in ("nystrom", "fourier", "tapered"):
+            best.alpha = self._refine(best, data, loss, shape, rng)
+            notes.append(f"with this approximation: alpha {best.alpha:.3g}")
         seconds, sizes = time.perf_counter() - start, (shape.n_trees, shape.leaf_size, shape.rank)
         return Selection(best.kernel, best.alpha, *sizes, met, notes, seconds)
 
+    def _refine(
+        self,
+        best: Candidate,
+        data: Observations,
+        loss: Callable[[np.ndarray], Loss],
+        shape: Shape,
+        rng: np.random.RandomState,
+    ) -> float:
+        """The ridge that suits an approximation without a tree best, around that of trees."""
+        some, rows = data.draw(_REFINED, rng)
+        made = self._approximation(best.kernel, some.points, rng.randint(2**31 - 1), shape, scouting=True)
+        relative = 1.0 if some.noise is None else some.noise
+        found = {}
+        for factor in (0.03, 0.1, 0.3, 1.0, 3.0):
+            alpha = best.alpha * factor
+            others = made.ridge(alpha * relative, some.y, left_out=True)[1]
+            assert others is not None
+            found[alpha] = loss(rows)(others.cpu().numpy())
+        return min(found, key=lambda alpha: found[alpha])
+
     def _final_shape(self, points: Points, work: float) -> Shape:
         n_trees = None if isinstance(self.n_trees, str) else self.n_trees
+        if self.approximation != "hierarchical":
+            n_trees = n_trees or 1
         if not isinstance(self.rank, str):
             return Shape(n_trees or 1, self.leaf_size, self.rank)
+        if self.approximation in ("nystrom", "fourier", "tapered"):
+            most = len(points) if self.approximation != "tapered" else 64
+            return Shape(n_trees or 1, None, min(most, features_within(len(points), work)))
         memory = resolve_budget(self.memory_budget, points.device) / points.dtype.itemsize
         leaf_size = self.leaf_size
         if isinstance(self.partition, Tree):

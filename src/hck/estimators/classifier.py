@@ -30,6 +30,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         From decision values to probabilities.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         The (weighted) mean of the ±1 targets.
+    residuals_ : list of lists of float
+        Where the exact kernel was solved with by iteration: the relative residual after each.
     {attributes}
 
     References

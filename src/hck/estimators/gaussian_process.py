@@ -12,12 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from hck import metrics
+from hck.approximations import Approximation, TreeKernel
 from hck.estimators._base import HCKEstimator, describe_parameters
 from hck.estimators._trend import Trend
-from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.mixture import Mixture
 from hck.hierarchy.posterior import Posterior
-from hck.hierarchy.sample import sample_prior
 from hck.kernels import Kernel, make_kernel
 from hck.partition import Tree, leaf_size_for
 from hck.points import DensePoints, Points, VectorPoints
@@ -141,6 +140,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         bounds: dict[str, Any] | None = None,
         priors: dict[str, Any] | None = None,
         learn_size: int | None = 20_000,
+        approximation: Any = "hierarchical",
         n_trees: int = 1,
         rank: int = 128,
         leaf_size: int | None = None,
@@ -164,6 +164,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         self.bounds = bounds
         self.priors = priors
         self.learn_size = learn_size
+        self.approximation = approximation
         self.n_trees = n_trees
         self.rank = rank
         self.leaf_size = leaf_size
@@ -209,8 +210,8 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         variance: float | Tensor = known if known is not None else float(noise or 0.0)
         seeds = rng.randint(2**31 - 1, size=self.n_trees).tolist()
 
-        def condition(blueprint: Blueprint) -> Posterior:
-            return Posterior.of(blueprint, variance, data.y, features, blueprint.verbose)
+        def condition(approximation: Approximation) -> Any:
+            return approximation.condition(variance, data.y, features, bool(self.verbose))
 
         members = self._for_each_tree(condition, kernel, points, seeds, self._shape)
         posterior = Mixture(members)
@@ -224,7 +225,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             coefficients_=trend.raw(posterior.coefficients[:, 0].cpu().numpy()),
             log_marginal_likelihood_value_=posterior.log_likelihood,
             posterior_=posterior,
-            trees_=[member.blueprint.layout.tree for member in members],
+            trees_=[member.blueprint.layout.tree for member in members if isinstance(member, Posterior)],
             _space=space,
             _trend=trend,
         )
@@ -276,7 +277,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             return learn(
                 space,
                 data,
-                lambda kernel, points, seed: self._blueprint(
+                lambda kernel, points, seed: self._approximation(
                     kernel, points, seed, self._shape, scouting=not isinstance(self.partition, Tree)
                 ),
                 rng,
@@ -321,7 +322,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         data, found = self._training_data(), []
         for member in self.posterior_.members:
             found.append(
-                evaluate(self._space, member.blueprint, data, theta, self.jitter, eval_gradient)
+                evaluate(self._space, _source(member), data, theta, self.jitter, eval_gradient)
             )  # fmt: skip
         value = float(np.mean([one for one, _ in found]))
         return (value, np.mean([slope for _, slope in found], 0)) if eval_gradient else value
@@ -476,10 +477,9 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         _check_count(n_samples)
         points, rng = self._points(X), check_random_state(random_state)
         kernel = self.kernel_ if hasattr(self, "kernel_") else self._start_kernel(points, 1.0)
-        blueprint = self._blueprint(kernel, points, rng.randint(2**31 - 1), self._shape, scouting=True)
+        source = self._approximation(kernel, points, rng.randint(2**31 - 1), self._shape, scouting=True)
         generator = torch.Generator(points.device).manual_seed(int(rng.randint(2**31 - 1)))
-        drawn = sample_prior(blueprint, n_samples, generator, bool(self.verbose))
-        return self._out(X, drawn)
+        return self._out(X, source.draw(n_samples, generator, bool(self.verbose)))
 
     def sample_posterior(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, observed: bool = False
@@ -511,17 +511,21 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
 
     def _restore_training(self, values: Tensor) -> np.ndarray:
         """Values at the training points with what the trend took away."""
-        first = self.posterior_.members[0]
-        features = first.blueprint.layout.unpad(first.y)[:, 1:]
+        features = self.posterior_.members[0].observations()[0][:, 1:]
         return self._trend.restore(features.double().cpu(), values).cpu().numpy()
 
     def _training_data(self) -> Observations:
-        """The observations in their original order; the points stay in the blueprint."""
+        """The observations; their points are those of the members."""
         first = self.posterior_.members[0]
-        layout = first.blueprint.layout
-        both = layout.unpad(first.y)
-        noise = layout.unpad(first.noise[:, None])[:, 0] if np.ndim(self.noise_) else None
-        return Observations(first.blueprint.points, both[:, 0], both[:, 1:], noise)
+        both, noise = first.observations()
+        return Observations(
+            _source(first).points, both[:, 0], both[:, 1:], noise if np.ndim(self.noise_) else None
+        )
+
+
+def _source(member: Any) -> Approximation:
+    """What stands in for the kernel in a member of the mixture."""
+    return TreeKernel(member.blueprint) if isinstance(member, Posterior) else member.source
 
 
 def _check_count(n_samples: Any) -> None:

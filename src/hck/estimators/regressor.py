@@ -25,6 +25,8 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
     ----------
     intercept_ : ndarray of shape (n_targets,)
         The (weighted) mean of the targets.
+    residuals_ : list of lists of float
+        Where the exact kernel was solved with by iteration: the relative residual after each.
     {attributes}
 
     References

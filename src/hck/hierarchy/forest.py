@@ -1,7 +1,7 @@
 """Several trees over the same points, whose functions are averaged."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -11,16 +11,37 @@ from hck.partition import Landmarks
 from hck.points import Points
 
 
+class Predictor(Protocol):
+    """x ↦ k̃(x, X) w for weights w and some kernel k̃, at any points.
+
+    Attributes
+    ----------
+    points : Points
+        Of the kind that it takes.
+    nbytes : int
+        Memory held, in bytes.
+    """
+
+    @property
+    def points(self) -> Points: ...
+
+    def __call__(self, x: Any, verbose: bool = False) -> Tensor:
+        """The values at new points: shape (points, columns)."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+
 @dataclass
 class Forest:
     """x ↦ the mean of functions that were trained with different trees.
 
     Attributes
     ----------
-    members : list of Extension
+    members : list of Predictor
     """
 
-    members: list[Extension]
+    members: list[Predictor]
 
     def __call__(self, x: Any, verbose: bool = False) -> Tensor:
         """The mean at each point of `x`: shape (points, columns)."""

@@ -9,6 +9,7 @@ import torch
 from sklearn.metrics.pairwise import euclidean_distances
 from torch import Tensor
 
+from hck.approximations import TreeKernel
 from hck.hierarchy.blueprint import Blueprint, mean_variance
 from hck.kernels import Kernel, make_kernel
 from hck.points import DensePoints, Points, SparsePoints, VectorPoints
@@ -249,7 +250,7 @@ def anisotropic(
     found = learn(
         space,
         Observations(points, data.y, noise=each),
-        lambda kernel, some, seed: contest.plan(kernel, some, seed, _SCOUTING),
+        lambda kernel, some, seed: TreeKernel(contest.plan(kernel, some, seed, _SCOUTING)),
         contest.rng,
         "stochastic",
         steps,

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.likelihood import log_likelihood
+from hck.approximations import Approximation
 from hck.kernels import Kernel
 from hck.points import Points
 from hck.selection.maximise import Function, Learned, climb, maximise_in_rounds
@@ -57,19 +56,18 @@ class Observations:
 @torch.no_grad()
 def evaluate(
     space: Space,
-    blueprint: Blueprint,
+    source: Approximation,
     data: Observations,
     theta: Any,
     jitter: float | None = None,
     gradient: bool = True,
 ) -> tuple[float, np.ndarray]:
-    """The log-likelihood at theta and its gradient, with the tree and the landmarks of a blueprint."""
-    points = blueprint.points
-    kernel, noise, tensors = space.tensors_at(theta, points.device, points.dtype)
-    variance = noise if data.noise is None else data.noise.to(points.device, points.dtype)
+    """The log-likelihood at theta and its gradient, with the tree and the landmarks that there are."""
+    kernel, noise, tensors = space.tensors_at(theta, source.device, source.dtype)
+    variance = noise if data.noise is None else data.noise.to(source.device, source.dtype)
     assert variance is not None
-    found = log_likelihood(
-        blueprint.with_kernel(kernel, jitter), variance, data.y, tensors if gradient else (), data.trend
+    found = source.with_kernel(kernel, jitter).log_likelihood(
+        variance, data.y, tensors if gradient else (), data.trend
     )
     slope = space.log_gradient(theta, found.gradient) if gradient else np.empty(0)
     return float(found.value), slope
@@ -78,7 +76,7 @@ def evaluate(
 def learn(
     space: Space,
     data: Observations,
-    plan: Callable[[Kernel, Points, int], Blueprint],
+    plan: Callable[[Kernel, Points, int], Approximation],
     rng: np.random.RandomState,
     optimizer: str = "stochastic",
     max_iter: int = 100,
@@ -93,7 +91,7 @@ def learn(
     Parameters
     ----------
     plan : callable
-        (kernel, points, seed) ↦ a blueprint.
+        (kernel, points, seed) ↦ what stands in for the kernel.
     optimizer : {"lbfgs", "stochastic"}
         L-BFGS on one sample of the points, with a tree that is made anew a few times; or Adam with a fresh
         sample and a fresh tree at every step.
@@ -107,8 +105,8 @@ def learn(
     start = space.start if start is None else start
     size = len(data) if size is None else min(size, len(data))
 
-    def value(blueprint: Blueprint, part: Observations, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        found, gradient = evaluate(space, blueprint, part, theta, jitter)
+    def value(source: Approximation, part: Observations, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        found, gradient = evaluate(space, source, part, theta, jitter)
         prior, slope = space.log_prior(theta)
         return (found + prior) / size, (gradient + slope) / size
 
@@ -117,8 +115,8 @@ def learn(
         seed = rng.randint(2**31 - 1)
 
         def around(theta: np.ndarray) -> Function:
-            blueprint = plan(space.at(theta)[0], part.points, seed)
-            return lambda theta: value(blueprint, part, theta)
+            source = plan(space.at(theta)[0], part.points, seed)
+            return lambda theta: value(source, part, theta)
 
         return maximise_in_rounds(around, start, space.bounds, max_iter, restarts, rng, verbose=verbose)
 

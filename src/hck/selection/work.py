@@ -39,6 +39,14 @@ def tree_work(n: int, d: int, leaf_size: int, rank: int) -> float:
     return n * (algebra + (leaf_size + rank) * each)
 
 
+def features_within(n: int, work: float) -> int:
+    """The largest rank for which features of n points and their algebra take no more work than is allowed."""
+    rank = 16
+    while n * (rank * 1.1) ** 2 + 10 * (rank * 1.1) ** 3 <= work:
+        rank = int(rank * 1.1)
+    return rank
+
+
 @dataclass(frozen=True)
 class Shape:
     """The size of a forest."""
