@@ -1,11 +1,11 @@
-"""Scores of Gaussian predictions against their definitions, by integration and by simulation."""
+"""Scores of Gaussian predictions against their definitions, by integration and by simulation; embeddings."""
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from hck.metrics import calibration_curve, coverage, crps, nlpd
+from hck.metrics import alignment_difference, calibration_curve, coverage, crps, nlpd
 
 RNG = np.random.default_rng(0)
 MEAN, STD = RNG.normal(size=50), RNG.uniform(0.1, 3, size=50)
@@ -77,3 +77,48 @@ def test_bad_levels(level):
         coverage(Y, MEAN, STD, level)
     with pytest.raises(ValueError, match="levels"):
         calibration_curve(Y, MEAN, STD, [level])
+
+
+# Embeddings ---------------------------------------------------------------------------------------------
+
+
+def test_alignment_difference_by_hand():
+    """U has the part (1, 1)/2 · (1 + 3) in the direction of V, and (−1, 1) is left."""
+    assert alignment_difference([[1.0], [3.0]], [[1.0], [1.0]]) == pytest.approx((2 / 10) ** 0.5)
+    both = [[1.0, 1.0], [3.0, 1.0]]
+    assert alignment_difference(both, [[1.0], [1.0]]) == pytest.approx((2 / 12) ** 0.5)
+
+
+def test_linear_maps_do_not_matter():
+    u, matrix = RNG.normal(size=(50, 3)), RNG.normal(size=(3, 3))
+    assert alignment_difference(u, u @ matrix) < 1e-12
+    other = RNG.normal(size=(50, 4))
+    found = alignment_difference(u, other)
+    assert 0 < found < 1
+    assert alignment_difference(u, other @ RNG.normal(size=(4, 4))) == pytest.approx(found)
+    projected = u - other @ np.linalg.pinv(other) @ u
+    assert found == pytest.approx(np.linalg.norm(projected) / np.linalg.norm(u))
+
+
+def test_orthogonal_embeddings():
+    q = np.linalg.qr(RNG.normal(size=(50, 5)))[0]
+    assert alignment_difference(q[:, :2], q[:, 2:]) == pytest.approx(1)
+    assert alignment_difference(q[:, :2], np.zeros((50, 2))) == 1
+    assert alignment_difference(q[:, :2], q[:, [2, 3, 2]]) == pytest.approx(1)  # columns that repeat
+
+
+@pytest.mark.parametrize(
+    ("u", "v", "message"),
+    [
+        (np.ones(5), np.ones((5, 1)), "shapes"),
+        (np.ones((5, 2)), np.ones((4, 2)), "shapes"),
+        (np.ones((0, 2)), np.ones((0, 2)), "shapes"),
+        (np.ones((5, 2)), np.ones((5, 0)), "shapes"),
+        (np.full((5, 2), np.nan), np.ones((5, 2)), "U contains NaN"),
+        (np.ones((5, 2)), np.full((5, 2), np.inf), "V contains NaN"),
+        (np.zeros((5, 2)), np.ones((5, 2)), "U is 0"),
+    ],
+)
+def test_bad_embeddings(u, v, message):
+    with pytest.raises(ValueError, match=message):
+        alignment_difference(u, v)

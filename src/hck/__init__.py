@@ -2,11 +2,12 @@
 
 from hck._version import __version__
 from hck.errors import NotPositiveDefiniteError, NumericalWarning
-from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
+from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 
 __all__ = [
     "HCKClassifier",
     "HCKGaussianProcessRegressor",
+    "HCKKernelPCA",
     "HCKRegressor",
     "NotPositiveDefiniteError",
     "NumericalWarning",

@@ -1,7 +1,8 @@
 """How good predictions with an uncertainty are: Gaussian predictive distributions against what was observed.
 
-Every function takes observations y, means and standard deviations, arrays of shape (n,). The standard
-deviations are those of observations, noise included. Smaller is better, unless said otherwise.
+Every function but the last takes observations y, means and standard deviations, arrays of shape (n,). The
+standard deviations are those of observations, noise included. Smaller is better, unless said otherwise.
+`alignment_difference` compares embeddings.
 """
 
 import math
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-__all__ = ["calibration_curve", "coverage", "crps", "nlpd"]
+__all__ = ["alignment_difference", "calibration_curve", "coverage", "crps", "nlpd"]
 
 
 def nlpd(y: Any, mean: Any, std: Any) -> float:
@@ -90,3 +91,38 @@ def _standardise(y: Any, mean: Any, std: Any) -> tuple[np.ndarray, np.ndarray]:
     if not (std > 0).all():
         raise ValueError("std must be positive: pass the standard deviations of observations, noise included")
     return (y - mean) / std, std
+
+
+def alignment_difference(U: Any, V: Any) -> float:
+    """How much of an embedding no linear map of another has: ‖U − V M‖ / ‖U‖ with the best matrix M.
+
+    Norms are those of Frobenius. It is 0 if the columns of U are combinations of those of V, and 1 if they
+    are orthogonal to them. Zhang, Tsang and Kwok (2008), Improved Nyström low-rank approximation and error
+    analysis, compare the embedding V by an approximate kernel so with U, that by the kernel itself.
+
+    Parameters
+    ----------
+    U : array-like of shape (n, components)
+        The embedding to compare with.
+    V : array-like of shape (n, other components)
+        Of the same points.
+
+    Examples
+    --------
+    >>> alignment_difference([[3.0], [4.0]], [[1.0], [0.0]])
+    0.8
+    >>> alignment_difference([[3.0], [4.0]], [[-6.0], [-8.0]]) < 1e-12
+    True
+    """
+    u, v = (np.asarray(part, dtype=float) for part in (U, V))
+    if u.ndim != 2 or v.ndim != 2 or len(u) != len(v) or 0 in (u.size, v.size):
+        raise ValueError(
+            f"U and V must have shapes (n, components) with the same n, got {u.shape} and {v.shape}"
+        )
+    for name, part in (("U", u), ("V", v)):
+        if not np.isfinite(part).all():
+            raise ValueError(f"{name} contains NaN or infinity")
+    if not u.any():
+        raise ValueError("U is 0: there is nothing to compare with")
+    best = np.linalg.lstsq(v, u)[0]
+    return float(np.linalg.norm(u - v @ best) / np.linalg.norm(u))

@@ -18,7 +18,7 @@ NOISE = torch.from_numpy(RNG.uniform(0.05, 0.2, N))
 MADE = {
     "nystrom": lambda k, x: Nystrom.of(k, x, 20),
     "fourier": lambda k, x: Fourier.of(k, x, 40),
-    "exact, by iteration": lambda k, x: Exact(k, as_points(x), Nystrom.of(k, x, 20), tolerance=1e-12),
+    "exact, by iteration": lambda k, x: Exact(k, as_points(x), [Nystrom.of(k, x, 20)], tolerance=1e-12),
 }
 TRENDS = {"none": lambda x: x[:, :0], "linear": lambda x: np.c_[np.ones(len(x)), x[:, :2]]}
 KERNEL = 1.5 * Matern(0.8)

@@ -49,7 +49,7 @@ def test_ridge_regression(approximation):
     weights = np.linalg.solve(k + 0.02 * np.eye(220), Y - Y.mean())
     expected = made.cross(NEW).numpy().T @ weights + Y.mean()
     np.testing.assert_allclose(model.predict(NEW), expected, rtol=0, atol=1e-7)
-    assert model.score(NEW, function(NEW)) > 0.9
+    assert model.score(NEW, function(NEW)) > 0.85
     if isinstance(approximation, Iterative):
         assert model.residuals_[0][-1] <= 1e-10
         with pytest.raises(ValueError, match="nothing was left out"):
@@ -102,7 +102,10 @@ def test_nystrom_as_in_scikit_learn():
 
 def test_exact_ridge_regression_as_in_scikit_learn():
     theirs = KernelRidge(kernel="rbf", gamma=2.0, alpha=0.02).fit(X, Y - Y.mean())
-    for approximation in ("exact", *(Iterative(guide, 1e-12) for guide in ("hierarchical", "nystrom", None))):
+    for approximation in (
+        "exact",
+        *(Iterative(guide, tolerance=1e-12) for guide in ("hierarchical", "nystrom", None)),
+    ):
         model = HCKRegressor(**GIVEN, approximation=approximation).fit(X, Y)
         np.testing.assert_allclose(model.predict(NEW) - Y.mean(), theirs.predict(NEW), rtol=0, atol=1e-8)
 

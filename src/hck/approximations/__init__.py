@@ -4,6 +4,7 @@ from hck.approximations._base import Approximation, Factorization
 from hck.approximations._make import Iterative, make_approximation
 from hck.approximations.exact import Exact
 from hck.approximations.features import FeatureMap, Fourier, Nystrom
+from hck.approximations.tapered import Tapered
 from hck.approximations.trees import TreeKernel
 from hck.hierarchy.forest import Predictor
 
@@ -16,6 +17,7 @@ __all__ = [
     "Iterative",
     "Nystrom",
     "Predictor",
+    "Tapered",
     "TreeKernel",
     "make_approximation",
 ]

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from hck.approximations import _process
+from hck.blocks import Blocks
 from hck.hierarchy.forest import Predictor
 from hck.hierarchy.likelihood import Likelihood
 from hck.kernels import Kernel
-from hck.points import Points
+from hck.points import Points, self_values
 
 
 class Factorization(ABC):
@@ -80,6 +81,10 @@ class Approximation(ABC):
         """k̃(X, x) for new points: shape (n, points). For few of them."""
 
     @abstractmethod
+    def extend(self, weights: Tensor) -> Predictor:
+        """x ↦ k̃(x, X) weights, for weights of shape (n,) or (n, columns); holds no more than that takes."""
+
+    @abstractmethod
     def factor(self, noise: float | Tensor) -> Factorization:
         """K̃ + noise, for one variance or one for each point (n,)."""
 
@@ -97,6 +102,11 @@ class Approximation(ABC):
         """Draws from the Gaussian process with the covariance k̃, at the training points: (n, count)."""
 
     # What follows from these -------------------------------------------------------------------------
+
+    def diagonal(self) -> Tensor:
+        """k̃(x, x) at the training points: that of the kernel, unless k̃ is of low rank."""
+        every = torch.arange(len(self), device=self.device)[:, None]
+        return self_values(self.kernel, self.points, Blocks(every, full=True))[:, 0]
 
     def ridge(
         self, noise: float | Tensor, b: Tensor, left_out: bool = False

@@ -29,7 +29,7 @@ def log_likelihood(
     """log N(y; trend β, K̃ + noise) at the best β, and its gradient; as in `hck.hierarchy.likelihood`."""
     y, factor = approximation.columns(y), approximation.factor(noise)
     h = y.new_zeros(len(y), 0) if trend is None else approximation.columns(trend)
-    found, solved = _evidence(factor, y, h)
+    found, solved, _ = _evidence(factor, y, h)
     if parameters:
         slopes = factor.pull(solved)
         for parameter in parameters:
@@ -44,16 +44,17 @@ def log_likelihood(
     return found
 
 
-def _evidence(factor: "Factorization", y: Tensor, h: Tensor) -> tuple[Likelihood, Tensor]:
-    """The log-likelihood, without gradient, and (K̃ + noise)⁻¹ (y − H β)."""
-    columns = y.shape[1]
+def _evidence(factor: "Factorization", y: Tensor, h: Tensor) -> tuple[Likelihood, Tensor, Tensor]:
+    """The log-likelihood, without gradient, (K̃ + noise)⁻¹ (y − H β) and (K̃ + noise)⁻¹ H."""
+    columns, determinant = y.shape[1], factor.log_determinant  # first: then solutions can use what it made
     solved = factor.solve(torch.cat([y, h], 1)).double()
     gram = torch.cat([y, h], 1).double().mT @ solved
     beta = least_squares(gram[columns:, columns:], gram[columns:, :columns])
     square = gram[:columns, :columns].diagonal().sum() - (gram[columns:, :columns] * beta).sum()
-    value = -(square + columns * (factor.log_determinant + len(y) * math.log(2 * math.pi))) / 2
+    value = -(square + columns * (determinant + len(y) * math.log(2 * math.pi))) / 2
     rest = solved[:, :columns] - solved[:, columns:] @ beta
-    return Likelihood(value, [], beta, gram[columns:, columns:]), rest.to(y.dtype)
+    found = Likelihood(value, [], beta, gram[columns:, columns:])
+    return found, rest.to(y.dtype), solved[:, columns:].to(y.dtype)
 
 
 @dataclass
@@ -94,14 +95,13 @@ class Process:
         """Condition on observations; for the parameters see `Posterior.of`."""
         variance, y, h = source.variances(noise), source.columns(y), source.columns(trend)
         factor = source.factor(variance)
-        found, _ = _evidence(factor, y, h)
-        mean = factor.predictor(y - h @ found.coefficients.to(h))
+        found, rest, along = _evidence(factor, y, h)
         made = cls(
             source,
             variance,
             torch.cat([y, h], 1),
-            mean,
-            factor.predictor(h),
+            source.extend(rest),
+            source.extend(along),
             found.coefficients,
             found.precision,
             float(found.value),

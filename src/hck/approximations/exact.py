@@ -1,10 +1,13 @@
 """The kernel itself, where n² numbers do not fit into memory: products by tiles, solutions by iteration."""
 
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from hck.approximations._base import Approximation, Factorization
@@ -28,8 +31,10 @@ class Exact(Approximation):
 
     Attributes
     ----------
-    guide : Approximation or None
-        On the same points, whose factorization is the preconditioner.
+    guides : sequence of Approximation
+        On the same points. The mean of their inverses is the preconditioner, none if there are none. With
+        several trees it is far better than with one: two close points that one tree cuts apart are together
+        in most others.
     tolerance : float
         The residual, relative to the right-hand side, at which iterations stop.
     max_iter : int
@@ -43,7 +48,7 @@ class Exact(Approximation):
     >>> from hck.kernels import Gaussian
     >>> from hck.points import as_points
     >>> x = as_points(torch.linspace(0, 1, 1000, dtype=torch.float64)[:, None])
-    >>> exact = Exact(Gaussian(0.1), x, guide=Nystrom.of(Gaussian(0.1), x, rank=20))
+    >>> exact = Exact(Gaussian(0.1), x, [Nystrom.of(Gaussian(0.1), x, rank=20)])
     >>> predictor = exact.factor(0.01).predictor(torch.sin(6 * x.x))
     >>> len(predictor.residuals) < 10 and predictor.residuals[-1] < 1e-6
     True
@@ -51,7 +56,7 @@ class Exact(Approximation):
 
     kernel: Kernel
     points: Points
-    guide: Approximation | None = None
+    guides: Sequence[Approximation] = ()
     tolerance: float = 1e-6
     max_iter: int = 1000
     memory_budget: Any = None
@@ -103,13 +108,16 @@ class Exact(Approximation):
     def cross(self, x: Any) -> Tensor:
         return Values.between(self.kernel, self.points, as_points_like(x, self.points)).tensor()[0]
 
+    def extend(self, weights: Tensor) -> "ExactPredictor":
+        return ExactPredictor(self.kernel, self.points, self.columns(weights))
+
     def factor(self, noise: float | Tensor) -> "IterativeFactorization":
         return IterativeFactorization(self, self.variances(noise))
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Exact":
-        guide = None if self.guide is None else self.guide.with_kernel(kernel, jitter)
+        guides = [guide.with_kernel(kernel, jitter) for guide in self.guides]
         options = (self.tolerance, self.max_iter, self.memory_budget, self.verbose)
-        return Exact(kernel, self.points, guide, *options)
+        return Exact(kernel, self.points, guides, *options)
 
     @property
     def nbytes(self) -> int:
@@ -139,31 +147,46 @@ class IterativeFactorization(Factorization):
         self.log_determinant = noise.new_full((), torch.nan)
 
     @cached_property
-    def guide(self) -> Factorization | None:
-        """The preconditioner."""
-        guide = self.approximation.guide
-        return None if guide is None else guide.factor(self.noise)
+    def guides(self) -> list[Factorization]:
+        return [guide.factor(self.noise) for guide in self.approximation.guides]
+
+    def precondition(self, rest: Tensor) -> Tensor:
+        """The mean of the guides' solutions."""
+        if not self.guides:
+            return rest
+        total = self.guides[0].solve(rest)
+        for guide in self.guides[1:]:
+            total += guide.solve(rest)
+        return total.div_(len(self.guides))
 
     def iterate(self, b: Tensor) -> Solution:
         """A solution with the record of its iterations."""
         source = self.approximation
-        guide = self.guide
-        return conjugate_gradients(
+        found = conjugate_gradients(
             lambda p: source @ p + self.noise[:, None] * p,
             source.columns(b),
-            None if guide is None else guide.solve,
+            self.precondition,
             source.tolerance,
             source.max_iter,
             source.verbose,
         )
+        if not found.converged:
+            warnings.warn(
+                f"after {source.max_iter} iterations the residual is {found.residuals[-1]:.2g}, not "
+                f"{source.tolerance:.2g}: use a larger alpha, a better preconditioner (a larger rank or more "
+                "trees), more iterations or a larger tolerance",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return found
 
     def solve(self, b: Tensor) -> Tensor:
         x = self.iterate(b).x
         return x if b.ndim == 2 else x[:, 0]
 
     def predictor(self, b: Tensor) -> "ExactPredictor":
-        found, source = self.iterate(b), self.approximation
-        return ExactPredictor(source.kernel, source.points, found.x, found.residuals)
+        found = self.iterate(b)
+        return replace(self.approximation.extend(found.x), residuals=found.residuals)
 
     def variance(self, x: Any) -> Tensor:
         x = as_points_like(x, self.approximation.points)
@@ -199,7 +222,7 @@ class ExactPredictor:
     kernel: Kernel
     points: Points
     weights: Tensor
-    residuals: list[float]
+    residuals: list[float] = field(default_factory=list)
 
     def __call__(self, x: Any, verbose: bool = False) -> Tensor:
         x = as_points_like(x, self.points)

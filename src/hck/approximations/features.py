@@ -66,6 +66,12 @@ class FeatureMap(Approximation):
     def cross(self, x: Any) -> Tensor:
         return self.expand(self.points, self.features(as_points_like(x, self.points)).mT.contiguous())
 
+    def extend(self, weights: Tensor) -> "FeaturePredictor":
+        return FeaturePredictor(self.without_points(), self.project(self.columns(weights)))
+
+    def diagonal(self) -> Tensor:
+        return torch.cat([phi.square().sum(1) for _, phi in self.chunks(self.points)])
+
     def factor(self, noise: float | Tensor) -> "FeatureFactorization":
         return FeatureFactorization(self, noise)
 

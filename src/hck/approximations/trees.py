@@ -118,6 +118,9 @@ class TreeKernel(Approximation):
     def cross(self, x: Any) -> Tensor:
         return self.matrix.cross(x)
 
+    def extend(self, weights: Tensor) -> Predictor:
+        return self.matrix.extend(self.columns(weights))
+
     def factor(self, noise: float | Tensor) -> "TreeFactorization":
         return TreeFactorization(self.blueprint, noise)
 

@@ -144,6 +144,23 @@ class HCKEstimator(BaseEstimator):
             self.n_features_in_ = X.shape[1]
         return X, y
 
+    def _validate_alone(self, X: Any) -> Any:
+        """Check X, of which there are no targets; X stays a tensor if it is one, and objects stay objects."""
+        self._objects = self._takes_objects(X)
+        self._categories = None if self._objects else Categories.of(X)
+        if self._categories is not None:
+            validate_data(self, X, skip_check_array=True)
+            return check_array(self._categories(X), accept_sparse="csr", dtype=_ACCEPTED, estimator=self)
+        if not (isinstance(X, Tensor) or self._objects):
+            return validate_data(self, X, accept_sparse="csr", dtype=_ACCEPTED)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if isinstance(X, Tensor):
+            _check_tensor(X)
+            self.n_features_in_ = X.shape[1]
+        elif len(X) == 0:
+            raise ValueError("X is empty: at least one point is needed")
+        return X
+
     def _validate_new(self, X: Any) -> Any:
         check_is_fitted(self, "trees_")
         if self._objects:

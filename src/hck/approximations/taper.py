@@ -1,0 +1,243 @@
+"""Functions of compact support, and the pairs of points for which they are not 0."""
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy.spatial import cKDTree
+from torch import Tensor
+
+from hck.blocks import Batch, Blocks, batches, owners
+from hck.kernels import Kernel
+from hck.parallel import chunks
+from hck.points import DensePoints, Points, cross
+from hck.progress import track
+
+_AT_ONCE = 2**22  # numbers gathered together
+_ROWS = 2**14  # points whose neighbours are sought together
+_SAMPLED, _DISTANCES = 500, 2**24  # to choose a radius: points at least, and distances if they are more
+_MOST_FEATURES = 7  # beyond, all distances take less time than a tree
+_TILE = {"cpu": 2**22, "cuda": 2**28}  # distances computed together
+
+
+def wendland(s: Tensor, d: int, smoothness: int = 1) -> Tensor:
+    """φ(s) for distances s ≥ 0: 1 at 0, and 0 from 1 on.
+
+    Positive definite in up to d dimensions, with 2 · `smoothness` continuous derivatives. With
+    l = ⌊d/2⌋ + smoothness + 1 it is (1 − s)^l, (1 − s)^(l+1) (1 + (l + 1) s), or
+    (1 − s)^(l+2) (1 + (l + 2) s + (l² + 4l + 3) s² / 3).
+
+    Parameters
+    ----------
+    s : Tensor
+    d : int
+    smoothness : {0, 1, 2}
+    """
+    if smoothness not in (0, 1, 2):
+        raise ValueError(f"smoothness must be 0, 1 or 2, got {smoothness!r}")
+    l, rest = d // 2 + smoothness + 1, (1 - s).clamp_min(0)
+    if smoothness == 0:
+        return rest**l
+    if smoothness == 1:
+        return rest ** (l + 1) * (1 + (l + 1) * s)
+    return rest ** (l + 2) * (1 + (l + 2) * s + (l * l + 4 * l + 3) / 3 * s * s)
+
+
+@dataclass
+class Pattern:
+    """Pairs of points, one of some and one of others, for which φ is not 0: a sparse matrix, by its rows.
+
+    Attributes
+    ----------
+    start : Tensor of shape (rows + 1,)
+        Where each row starts among the pairs, and where the last one ends.
+    column : Tensor of shape (pairs,)
+        In ascending order in each row.
+    taper : Tensor of shape (pairs,)
+        φ.
+    columns : int
+        How many columns there are.
+    """
+
+    start: Tensor
+    column: Tensor
+    taper: Tensor
+    columns: int
+
+    @property
+    def count(self) -> Tensor:
+        """The number of pairs in each row."""
+        return self.start.diff()
+
+    @cached_property
+    def diagonal(self) -> Tensor:
+        """Where the pairs of a point with itself are."""
+        row = owners(self.count.long(), len(self.column))
+        return (row == self.column).nonzero()[:, 0]
+
+    def matrix(self, values: Tensor) -> Tensor:
+        """A sparse tensor with these values."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+            shape = (len(self.start) - 1, self.columns)
+            return torch.sparse_csr_tensor(self.start, self.column, values, shape, check_invariants=False)
+
+    def blocks(self, d: int) -> Iterator[tuple[Batch, Blocks, Blocks]]:
+        """All pairs, as blocks of one point with its neighbours: positions among the pairs, rows, columns."""
+        rows, start = len(self.start) - 1, self.start.long()
+        step = max(1, _AT_ONCE * rows // max(1, len(self.column) * d))
+        for part in chunks(0, rows, step):
+            first, last = start[part], start[part.start + 1 : part.stop + 1]
+            for batch in batches(first, last - first, lambda width, blocks: blocks):
+                column = self.column[batch.index].long()
+                if not batch.full:
+                    column.masked_fill_(~batch.mask, -1)
+                one = Blocks((batch.groups + part.start)[:, None], full=True)
+                yield batch, one, Blocks(column, batch.full)
+
+    @torch.no_grad()
+    def values(self, kernel: Kernel, left: Points, right: Points) -> Tensor:
+        """k̃ for each pair: shape (pairs,)."""
+        out = torch.empty_like(self.taper)
+        for batch, rows, columns in self.blocks(left.values_per_point):
+            found = cross(kernel, left, rows, right, columns)[:, 0]
+            if batch.full:
+                out[batch.index] = found
+            else:
+                out[batch.index[batch.mask]] = found[batch.mask]
+        return out.mul_(self.taper)
+
+    @property
+    def nbytes(self) -> int:
+        return self.start.nbytes + self.column.nbytes + self.taper.nbytes
+
+
+@dataclass
+class Taper:
+    """φ(‖x − x'‖ / θ) between any points x and the training points x'.
+
+    Attributes
+    ----------
+    points : Points
+        The training points.
+    radius : float
+        θ.
+    smoothness : {0, 1, 2}
+        Of φ; see `wendland`.
+    metric : Tensor of shape (d,), or None
+        What features are divided by where distances are measured.
+    """
+
+    points: DensePoints
+    radius: float
+    smoothness: int
+    metric: Tensor | None
+
+    @cached_property
+    def place(self) -> Tensor:
+        """The training points, in units in which distances are measured."""
+        return _place(self.points, self.metric)
+
+    @cached_property
+    def tree(self) -> cKDTree:
+        return cKDTree(self.place.cpu().numpy())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("place", "tree")}
+
+    def pattern(self, x: DensePoints, verbose: bool = False) -> Pattern:
+        """Which of the training points are close to which of `x`."""
+        place = _place(x, self.metric)
+        parts = [
+            self._near(place[part])
+            for part in track(chunks(0, len(x), _ROWS), "Find neighbours", verbose and len(x) > _ROWS)
+        ]
+        count, column, distance = (torch.cat(part) for part in zip(*parts, strict=True))
+        number = torch.int32 if len(column) < 2**31 else torch.int64
+        start = torch.zeros(len(x) + 1, dtype=number, device=x.device)
+        start[1:] = count.cumsum(0)
+        taper = wendland(distance / self.radius, x.n_features, self.smoothness)
+        return Pattern(start, column.to(number), taper.to(x.dtype), len(self.points))
+
+    def _near(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The number of training points that are closer than the radius, which they are, and how close."""
+        on_gpu = x.device.type != "cpu" and len(x) * len(self.place) < 2**36
+        if x.shape[1] > _MOST_FEATURES or on_gpu:
+            row, column, distance = self._near_of_all(x)
+        else:
+            row, column, distance = self._near_by_tree(x)
+        near = distance < self.radius
+        return torch.bincount(row[near], minlength=len(x)), column[near], distance[near]
+
+    def _near_by_tree(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        found = cKDTree(x.cpu().numpy()).sparse_distance_matrix(self.tree, self.radius, output_type="ndarray")
+        shape = (len(x), len(self.place))
+        matrix = sp.csr_matrix((found["v"], (found["i"], found["j"])), shape=shape)
+        matrix.sort_indices()
+        parts = (np.diff(matrix.indptr), matrix.indices, matrix.data)
+        count, column, distance = (torch.from_numpy(part).to(x.device) for part in parts)
+        return owners(count, len(column)), column.long(), distance
+
+    def _near_of_all(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """By all distances: first roughly, by a product of matrices, then exactly for those that may do."""
+        n, centre = len(self.place), self.place.mean(0)
+        a, b = x - centre, self.place - centre
+        a2, b2 = a.square().sum(1, keepdim=True), b.square().sum(1, keepdim=True)
+        rounding = 8 * (x.shape[1] + 4) * float(a2.max() + b2.max())
+        small = rounding * torch.finfo(torch.float32).eps < 0.1 * self.radius**2
+        dtype = torch.float32 if small else torch.float64
+        bound = self.radius**2 + rounding * torch.finfo(dtype).eps
+        left = torch.cat([a, (bound - a2) / 2, torch.ones_like(a2)], 1).to(dtype)
+        right = torch.cat([b, torch.ones_like(b2), b2 / -2], 1).to(dtype).mT
+        found: list[tuple[Tensor, Tensor, Tensor]] = []
+        for part in chunks(0, len(x), max(1, _TILE[x.device.type] // n)):
+            close = _nonzero(left[part] @ right > 0)
+            row = close.div(n, rounding_mode="floor")
+            column = close - row * n
+            row += part.start
+            found.append((row, column, (x[row] - self.place[column]).norm(dim=1)))
+        row, column, distance = (torch.cat(part) for part in zip(*found, strict=True))
+        return row, column, distance
+
+
+def choose_radius(points: DensePoints, metric: Tensor | None, rank: float) -> float:
+    """The radius within which a point has `rank` points on average, itself included.
+
+    It is one of the distances from some points, or all if there are few, to all points: that with so many
+    smaller ones. With a rank of n or more, all points are within it.
+    """
+    place, n = _place(points, metric), len(points)
+    count = min(n, max(_SAMPLED, _DISTANCES // n))
+    chosen = torch.randperm(n, generator=torch.Generator().manual_seed(0))[:count].to(place.device)
+    wanted = int(count * rank) + 1
+    kept, bound, least, largest = place.new_empty(0), math.inf, math.inf, 0.0
+    for part in chosen.split(max(1, _AT_ONCE // n)):
+        distance = torch.cdist(place[part], place, compute_mode="donot_use_mm_for_euclid_dist").flatten()
+        least = min(least, float(distance.where(distance > 0, math.inf).min()))
+        largest = max(largest, float(distance.max()))
+        if rank < n:
+            kept = torch.cat([kept, distance[distance < bound]])
+            if len(kept) >= wanted:
+                bound = float(kept.kthvalue(wanted).values)
+                kept = kept[kept <= bound]
+    if largest == 0:  # all points are the same
+        return 1.0
+    return max(bound, least) if rank < n else largest * (1 + 1e-6)
+
+
+def _place(x: DensePoints, metric: Tensor | None) -> Tensor:
+    place = x.x.detach().double()
+    return place if metric is None else place / metric.to(place)
+
+
+def _nonzero(mask: Tensor) -> Tensor:
+    """Flat positions of what is true, in ascending order."""
+    if mask.device.type != "cpu":
+        return mask.flatten().nonzero()[:, 0]
+    return torch.from_numpy(np.flatnonzero(mask.numpy()))

@@ -1,0 +1,318 @@
+"""Covariance tapering: k̃(x, x') = k(x, x') φ(‖x − x'‖ / θ), which is 0 for points that are θ apart or more.
+
+φ is a function of Wendland (1995), so that K̃ is positive definite, and sparse (Furrer, Genton and Nychka,
+2006; Kaufman, Schervish and Nychka, 2008). Products with K̃, and solutions by iteration, take its nonzeros
+only. Determinants, variances, gradients and draws take a sparse Cholesky factor, which has more of them: of
+the order of n log n in the plane, of n^(4/3) in space, and nearly n² / 2 where points have many features.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hck.approximations._base import Approximation, Factorization
+from hck.approximations.conjugate_gradients import conjugate_gradients
+from hck.approximations.sparse_cholesky import Cholesky, Elimination
+from hck.approximations.taper import Pattern, Taper, choose_radius
+from hck.errors import NotPositiveDefiniteError
+from hck.kernels import Kernel, make_kernel
+from hck.kernels._fused import check_lengthscales
+from hck.objects import looks_like_objects
+from hck.parallel import chunks
+from hck.points import DensePoints, Points, Values, as_points, as_points_like
+from hck.progress import track
+
+_AT_ONCE = 2**22  # numbers gathered together
+_ROWS = 2**14  # points whose neighbours are sought together
+_MAX_ITER = 1000
+_TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+
+
+@dataclass
+class Tapered(Approximation):
+    """k̃(x, x') = k(x, x') φ(‖x − x'‖ / θ).
+
+    Made by `Tapered.of`. The taper stays as it was made: with another kernel, θ and the lengthscales by which
+    features are divided to measure distances are those of the first. While a kernel is learned, no pair of
+    points appears or vanishes, and gradients are those of k alone.
+
+    Attributes
+    ----------
+    taper : Taper
+    pattern : Pattern
+        Of K̃.
+    elimination : Elimination
+        In which order equations are solved.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations.tapered import Tapered
+    >>> from hck.kernels import Matern
+    >>> x = torch.linspace(0, 1, 1000, dtype=torch.float64)[:, None] ** 2
+    >>> tapered = Tapered.of(Matern(0.1), x, rank=20)
+    >>> round(tapered.pattern.count.double().mean().item())
+    20
+    >>> predictor = tapered.factor(0.01).predictor(torch.sin(6 * x))
+    >>> bool((predictor(x) - torch.sin(6 * x)).abs().max() < 0.02)
+    True
+    """
+
+    kernel: Kernel
+    points: DensePoints
+    taper: Taper
+    pattern: Pattern
+    elimination: Elimination
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Any,
+        x: Any,
+        rank: int,
+        smoothness: int = 1,
+        radius: float | None = None,
+        verbose: bool = False,
+    ) -> "Tapered":
+        """Choose a radius and find all pairs of points within it.
+
+        Parameters
+        ----------
+        kernel : Kernel, or what `hck.kernels.make_kernel` takes
+        x : Points or array-like of shape (n, d)
+        rank : int
+            r, the number of nonzeros in a row of K̃, on average, the point itself included. The radius is
+            chosen so, by a sample of the points if there are thousands of them. Rows of points in dense
+            regions have more.
+        smoothness : {0, 1, 2}, default=1
+            Of φ, which has 2 · `smoothness` continuous derivatives. It should not be less smooth than k.
+        radius : float, optional
+            θ itself, instead of `rank`: in units of the features or, if the kernel has a lengthscale for each
+            of them, in units of those.
+        verbose : bool, default=False
+            Show progress.
+        """
+        kernel, points = make_kernel(kernel), _dense(x)
+        kernel = kernel.to(points.device, points.dtype)
+        metric = kernel.metric()
+        if metric is not None:
+            check_lengthscales(metric, points.n_features)
+        if smoothness not in (0, 1, 2):
+            raise ValueError(f"smoothness must be 0, 1 or 2, got {smoothness!r}")
+        if radius is None:
+            if not rank >= 1:
+                raise ValueError(f"rank must be at least 1, got {rank!r}")
+            radius = choose_radius(points, metric, rank)
+        if not (math.isfinite(radius) and radius > 0):
+            raise ValueError(f"radius must be positive and finite, got {radius!r}")
+        taper = Taper(points, float(radius), smoothness, metric)
+        pattern = taper.pattern(points, verbose)
+        elimination = Elimination(taper.place, pattern.start, pattern.column)
+        return cls(kernel, points, taper, pattern, elimination)
+
+    def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Tapered":
+        """The same for another kernel, with the same taper."""
+        return replace(self, kernel=kernel)
+
+    @property
+    def radius(self) -> float:
+        """θ."""
+        return self.taper.radius
+
+    @cached_property
+    def values(self) -> Tensor:
+        """The nonzeros of K̃, as `pattern` has them."""
+        return self.pattern.values(self.kernel, self.points, self.points)
+
+    @cached_property
+    def matrix(self) -> Tensor:
+        """K̃, as a sparse tensor."""
+        return self.pattern.matrix(self.values)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("values", "matrix")}
+
+    def __matmul__(self, b: Tensor) -> Tensor:
+        out = self.matrix @ self.columns(b)
+        return out if b.ndim == 2 else out[:, 0]
+
+    def across(self, x: DensePoints) -> Tensor:
+        """k̃(x, X) as a sparse tensor: shape (points, n)."""
+        return _across(self.kernel, self.taper, x)
+
+    def cross(self, x: Any) -> Tensor:
+        x = as_points_like(x, self.points)
+        return self.across(x).to_dense().mT.contiguous()
+
+    def extend(self, weights: Tensor) -> "TaperedPredictor":
+        return TaperedPredictor(self.kernel, self.taper, self.columns(weights))
+
+    def factor(self, noise: float | Tensor) -> "TaperedFactorization":
+        return TaperedFactorization(self, self.variances(noise))
+
+    @torch.no_grad()
+    def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
+        """Draws from the Gaussian process with the covariance k̃, at the training points: (n, count).
+
+        If K̃ is singular in this type of numbers, its diagonal is raised by as little as it takes.
+        """
+        n, dtype, device = len(self.points), self.points.dtype, self.points.device
+        normal = torch.randn(n, count, generator=generator, dtype=dtype, device=device)
+        least = torch.finfo(dtype).eps * float(self.values[self.pattern.diagonal].max())
+        for jitter in (0, *(least * 10**k for k in range(1, 5))):
+            try:
+                return self.factor(jitter).cholesky.multiply(normal.double()).to(dtype)
+            except NotPositiveDefiniteError as error:
+                failed = error
+        raise failed
+
+    @property
+    def nbytes(self) -> int:
+        return self.pattern.nbytes + self.pattern.taper.nbytes
+
+
+class TaperedFactorization(Factorization):
+    """K̃ + noise, by its sparse Cholesky factor, or, until that is needed, by conjugate gradients.
+
+    Solutions alone, and predictors, take no more memory than K̃. Everything else makes the factor.
+    """
+
+    def __init__(self, approximation: Tapered, noise: Tensor) -> None:
+        self.approximation, self.noise = approximation, noise
+
+    @cached_property
+    def cholesky(self) -> Cholesky:
+        """In float64."""
+        source = self.approximation
+        values = source.values.to(torch.float64, copy=True)
+        values[source.pattern.diagonal] += self.noise
+        return Cholesky(source.elimination.fronts, values)
+
+    @property
+    def log_determinant(self) -> Tensor:  # type: ignore[override]
+        return self.cholesky.log_determinant
+
+    @torch.no_grad()
+    def solve(self, b: Tensor) -> Tensor:
+        columns = self.approximation.columns(b)
+        found = None if "cholesky" in self.__dict__ else self._iterate(columns)
+        if found is None:
+            found = self.cholesky.solve(columns.double()).to(columns.dtype)
+        return found if b.ndim == 2 else found[:, 0]
+
+    def _iterate(self, b: Tensor) -> Tensor | None:
+        source, noise = self.approximation, self.noise[:, None]
+        scale = 1 / (source.values[source.pattern.diagonal][:, None] + noise)
+        found = conjugate_gradients(
+            lambda p: source.matrix @ p + noise * p,
+            b,
+            lambda rest: scale * rest,
+            _TOLERANCE[b.dtype],
+            _MAX_ITER,
+        )
+        return found.x if found.converged else None
+
+    @cached_property
+    def inverse(self) -> Tensor:
+        """(K̃ + noise)⁻¹ where K̃ is not 0, as the pattern has it: shape (pairs,), in float64.
+
+        It takes about as long as the factorization.
+        """
+        return self.cholesky.inverse()
+
+    def inverse_diagonal(self) -> Tensor:
+        return self.inverse[self.approximation.pattern.diagonal].to(self.noise.dtype)
+
+    def predictor(self, b: Tensor) -> "TaperedPredictor":
+        return self.approximation.extend(self.solve(self.approximation.columns(b)))
+
+    @torch.no_grad()
+    def variance(self, x: Any) -> Tensor:
+        source = self.approximation
+        x = as_points_like(x, source.points)
+        out = source.kernel.diagonal(x.x).to(x.dtype)
+        for part in self._parts(x):
+            across = source.across(_take(x, part)).to_dense().mT.double()
+            out[part] -= self.cholesky.whiten(across).square().sum(0).to(out.dtype)
+        return out
+
+    @torch.no_grad()
+    def covariance(self, x: Any) -> Tensor:
+        source = self.approximation
+        x = as_points_like(x, source.points)
+        across, out = source.across(x), x.x.new_empty(len(x), len(x))
+        own = replace(source.taper, points=x)
+        for part in self._parts(x):
+            some = _take(x, part)
+            solved = self.cholesky.solve(source.across(some).to_dense().mT.double()).to(x.dtype)
+            out[part] = _across(source.kernel, own, some).to_dense() - (across @ solved).mT
+        return (out + out.mT) / 2
+
+    def _parts(self, x: Points) -> list[slice]:
+        return chunks(0, len(x), max(1, 2 * _AT_ONCE // len(self.approximation.points)))
+
+    @torch.no_grad()
+    def pull(self, w: Tensor) -> list[Tensor]:
+        source = self.approximation
+        kernel, points, pattern = source.kernel, source.points, source.pattern
+        total = [torch.zeros_like(tensor) for tensor in kernel.tensors()]
+        if not total:
+            return total
+        inverse = self.inverse.to(w.dtype)
+        for batch, rows, columns in pattern.blocks(points.values_per_point + w.shape[1]):
+            weight = w[rows.index] @ w[columns.safe].mT  # (blocks, 1, width)
+            weight -= w.shape[1] * inverse[batch.safe][:, None]
+            weight *= pattern.taper[batch.safe][:, None] / 2
+            found = kernel.pull(Values(kernel, points, rows, points, columns), weight)
+            total = [a + b for a, b in zip(total, found, strict=True)]
+        return total
+
+
+@dataclass
+class TaperedPredictor:
+    """x ↦ k̃(x, X) weights, of which only the training points close to x matter."""
+
+    kernel: Kernel
+    taper: Taper
+    weights: Tensor  # (n, columns)
+
+    @torch.no_grad()
+    def __call__(self, x: Any, verbose: bool = False) -> Tensor:
+        x = as_points_like(x, self.points)
+        out = self.weights.new_empty(len(x), self.weights.shape[1])
+        for part in track(chunks(0, len(x), _ROWS), "Predict", verbose):
+            out[part] = _across(self.kernel, self.taper, _take(x, part)) @ self.weights
+        return out
+
+    @property
+    def points(self) -> Points:
+        return self.taper.points
+
+    @property
+    def nbytes(self) -> int:
+        return self.weights.nbytes
+
+
+def _across(kernel: Kernel, taper: Taper, x: DensePoints) -> Tensor:
+    """k̃(x, X) as a sparse tensor: shape (points, n)."""
+    pattern = taper.pattern(x)
+    return pattern.matrix(pattern.values(kernel, x, taper.points))
+
+
+def _dense(x: Any) -> DensePoints:
+    objects = not isinstance(x, Points) and looks_like_objects(x)
+    points = as_points(x, objects=objects)
+    if not isinstance(points, DensePoints):
+        raise TypeError(
+            "a taper needs points that are rows of a dense array; for sparse matrices and for objects there "
+            "are other approximations"
+        )
+    return points
+
+
+def _take(x: DensePoints, part: slice) -> DensePoints:
+    return x.take(torch.arange(part.start, part.stop, device=x.device))

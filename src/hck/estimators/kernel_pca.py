@@ -1,0 +1,376 @@
+"""Kernel principal component analysis."""
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.extmath import svd_flip
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from hck.approximations import Approximation, Iterative, Predictor
+from hck.approximations.features import FeatureMap, FeaturePredictor
+from hck.approximations.quality import feature_axes, feature_vectors, leading
+from hck.approximations.trees import TreeKernel
+from hck.estimators._base import HCKEstimator, describe_parameters
+from hck.estimators.regressor import HCKRegressor
+from hck.kernels import make_kernel
+from hck.points import DensePoints, Points
+from hck.selection.work import Shape
+
+_AT_ONCE = 2**24  # values of the kernel between training points and new ones computed together
+
+
+@describe_parameters
+class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimator):
+    """Kernel principal component analysis with a hierarchically compositional kernel.
+
+    Principal components of the points in the kernel's feature space: the leading eigenvectors of the centred
+    kernel matrix. With a single leaf (``rank`` or ``leaf_size`` at least n) it is exact kernel PCA, as in
+    `sklearn.decomposition.KernelPCA`, with the same signs.
+
+    The eigenvectors are found by Lanczos' method (ARPACK), which multiplies the matrix with a vector, O(n r),
+    some twenty to a hundred times for a few components; where the approximation is one by features, by the
+    eigenvectors of their r × r covariance; where there are few points, by those of the whole matrix. New
+    points take O(n₀ + r) each. The approximation is stored, n (n₀ + r) numbers, whatever the memory budget.
+
+    Leading components are smooth, and depend on how well the landmarks far up in the tree are placed:
+    ``landmarks="kmeans"`` is often worth its time. Where a few components carry most of the variance,
+    ``approximation="nystrom"`` is closer to the exact kernel at the same rank, and faster. Where eigenvalues
+    are close to each other, single components mean little, but the space of all of them does.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        How many components, at most n_samples.
+    kernel : str, Kernel or callable, default="gaussian"
+        The base kernel: a name (``"gaussian"``, ``"laplace"``, ``"inverse_multiquadric"``, ``"matern12"``,
+        ``"matern32"``, ``"matern52"``), an object of `hck.kernels`, or a function k(A, B) that returns the
+        matrix of kernel values between two sets of points.
+    lengthscale : float, array-like of shape (n_features,) or None, default=None
+        σ of a named kernel: one number, or one per feature; None means 1.
+    rank : int, default=128
+        r, the number of landmarks of a node, or what corresponds to it in other approximations. Accuracy and
+        cost (time r², memory r) grow with it.
+    fit_inverse_transform : bool, default=False
+        Whether to learn the way back from components to points, by kernel ridge regression (`HCKRegressor`)
+        with the same kernel between components; for dense points, and one lengthscale for all features.
+    alpha : float, default=1e-3
+        λ ≥ 0, the ridge of that regression.
+    tol : float, default=0
+        The relative error of eigenvalues at which Lanczos' method stops. 0: the precision of the numbers.
+    {settings}
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (n_components,)
+        Of the centred kernel matrix, in descending order. Those that are lost in rounding are 0.
+    eigenvectors_ : ndarray of shape (n_samples, n_components)
+        Of length 1. Those of features are 0 where the eigenvalue is.
+    explained_variance_ : ndarray of shape (n_components,)
+        The variance of the training points along each component, in feature space: eigenvalues_ / n_samples.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        The same as a share of the variance along all components.
+    {attributes}
+
+    References
+    ----------
+    B. Schölkopf, A. Smola, K.-R. Müller, Nonlinear component analysis as a kernel eigenvalue problem, Neural
+    Computation 10 (1998).
+    J. Chen, H. Avron, V. Sindhwani, Hierarchically compositional kernels for scalable nonparametric learning,
+    Journal of Machine Learning Research 18 (2017): section 5.6.
+
+    Examples
+    --------
+    Two circles, one inside the other, are apart along the first component:
+
+    >>> import numpy as np
+    >>> from hck import HCKKernelPCA
+    >>> angle = np.linspace(0, 2 * np.pi, 2000, endpoint=False)
+    >>> radius = np.where(np.arange(2000) % 2, 1.0, 0.3)
+    >>> X = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> model = HCKKernelPCA(n_components=2, lengthscale=0.4, rank=64, random_state=0).fit(X)
+    >>> first = model.transform(X)[:, 0]
+    >>> inner, outer = np.sort([first[::2], first[1::2]])
+    >>> bool(inner[-1] < outer[0] or outer[-1] < inner[0])
+    True
+    """
+
+    alpha: float
+    fit_inverse_transform: bool
+    lengthscale: Any
+    n_components: int
+    tol: float
+    eigenvalues_: np.ndarray
+    eigenvectors_: np.ndarray
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{name: kinds for name, kinds in HCKEstimator._parameter_constraints.items() if name != "n_trees"},
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "fit_inverse_transform": ["boolean"],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        kernel: Any = "gaussian",
+        lengthscale: Any = None,
+        approximation: str | Iterative = "hierarchical",
+        rank: int = 128,
+        fit_inverse_transform: bool = False,
+        alpha: float = 1e-3,
+        tol: float = 0,
+        leaf_size: int | None = None,
+        partition: Any = "random_projection",
+        landmarks: Any = "uniform",
+        jitter: float | None = None,
+        device: Any = None,
+        dtype: str = "float64",
+        memory_budget: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.lengthscale = lengthscale
+        self.approximation = approximation
+        self.rank = rank
+        self.fit_inverse_transform = fit_inverse_transform
+        self.alpha = alpha
+        self.tol = tol
+        self.leaf_size = leaf_size
+        self.partition = partition
+        self.landmarks = landmarks
+        self.jitter = jitter
+        self.device = device
+        self.dtype = dtype
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self.fit_inverse_transform
+        tags.transformer_tags.preserves_dtype = [self.dtype]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
+
+    # Training ---------------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> "HCKKernelPCA":
+        """Find the principal components.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, torch.Tensor} of shape (n_samples, n_features)
+            Or, if the kernel is a function, a sequence of objects that it takes.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+        """
+        X = self._validate_alone(X)
+        points, rng = self._points(X), check_random_state(self.random_state)
+        if self.n_components > len(points):
+            raise ValueError(
+                f"n_components={self.n_components} is more than n_samples={len(points)}: there are no more "
+                "components than points"
+            )
+        if self.fit_inverse_transform:
+            self._check_way_back(points)
+        approximation = self._approximation(
+            make_kernel(self.kernel, self.lengthscale),
+            points,
+            rng.randint(2**31 - 1),
+            Shape(1, self.leaf_size, self.rank),
+            verbose=bool(self.verbose),
+        )
+        found = principal_components(approximation, self.n_components, self.tol, rng)
+        trees = [approximation.blueprint.layout.tree] if isinstance(approximation, TreeKernel) else []
+        inverse = self._inverse(found.embedding, X) if self.fit_inverse_transform else None
+        self._set_fitted(
+            eigenvalues_=found.values,
+            eigenvectors_=found.vectors,
+            explained_variance_=found.values / len(points),
+            explained_variance_ratio_=found.values / found.total,
+            trees_=trees,
+            _predictor=found.predictor,
+            _mean=found.mean,
+            _back=inverse,
+        )
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Find the principal components, and the coordinates of the training points along them.
+
+        These are what `transform` gives, unless copies of a point were put into several leaves: new points
+        all go to one.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components); a tensor on X's device if X is a tensor
+        """
+        self.fit(X)
+        return self._out(X, torch.from_numpy(self.eigenvectors_ * np.sqrt(self.eigenvalues_)))
+
+    # New points -------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def transform(self, X: Any) -> Any:
+        """The coordinates of points along the principal components.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components); a tensor on X's device if X is a tensor
+        """
+        X = self._validate_new(X)
+        return self._out(X, self._predictor(X, verbose=bool(self.verbose)) - self._mean)
+
+    # The way back -----------------------------------------------------------------------------------
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Points that have, nearly, these coordinates along the principal components.
+
+        Parameters
+        ----------
+        X : {array-like, torch.Tensor} of shape (n_samples, n_components)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features); a tensor on X's device if X is a tensor
+        """
+        check_is_fitted(self, "trees_")
+        if self._back is None:
+            raise NotFittedError("the way back was not learned: use fit_inverse_transform=True")
+        return self._back.predict(X)
+
+    def _check_way_back(self, points: Points) -> None:
+        if not isinstance(points, DensePoints) or self._categories is not None:
+            raise ValueError(
+                "fit_inverse_transform=True needs dense points of numbers, neither sparse data nor categories"
+            )
+        if np.ndim(self.lengthscale) or make_kernel(self.kernel, self.lengthscale).metric() is not None:
+            raise ValueError(
+                "fit_inverse_transform=True needs one lengthscale for all features: the kernel is used "
+                "between components too"
+            )
+
+    def _inverse(self, embedding: np.ndarray, X: Any) -> HCKRegressor:
+        """Ridge regression of the points on their components."""
+        model = HCKRegressor(
+            self.kernel,
+            lengthscale=self.lengthscale,
+            alpha=self.alpha,
+            scale=None,
+            leave_one_out=False,
+            n_trees=1,
+            rank=self.rank,
+            leaf_size=self.leaf_size,
+            jitter=self.jitter,
+            device=self._resolve_device(X),
+            dtype=self.dtype,
+            memory_budget=self.memory_budget,
+            random_state=0,
+            verbose=self.verbose,
+        )
+        return model.fit(embedding, X.detach().cpu().numpy() if isinstance(X, Tensor) else X)
+
+
+# Components of any approximation ------------------------------------------------------------------------
+
+
+@dataclass
+class Components:
+    """Principal components in the feature space of an approximation.
+
+    Attributes
+    ----------
+    values : ndarray of shape (components,)
+        Eigenvalues of the centred K̃.
+    vectors : ndarray of shape (n, components)
+        Its eigenvectors.
+    total : float
+        The sum of all eigenvalues.
+    predictor : Predictor
+        Coordinates of any points, before the mean of those of the training points is taken away.
+    mean : Tensor of shape (components,)
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    total: float
+    predictor: Predictor
+    mean: Tensor
+
+    @property
+    def embedding(self) -> np.ndarray:
+        """Coordinates of the training points."""
+        return self.vectors * np.sqrt(self.values)
+
+
+@torch.no_grad()
+def principal_components(
+    approximation: Approximation, count: int, tol: float = 0.0, random_state: Any = 0
+) -> Components:
+    """The first principal components in the feature space of an approximation.
+
+    With α an eigenvector of H K̃ H and λ > 0 its eigenvalue, a point has the coordinate
+    (k̃(x, X) − 1ᵀK̃/n) α/√λ: since α sums to 0, the means of k̃(x, X) and of K̃ itself have no part in it.
+
+    Parameters
+    ----------
+    approximation : Approximation
+    count : int
+        How many, at most n.
+    tol, random_state : as in `hck.approximations.quality.leading`
+    """
+    if isinstance(approximation, FeatureMap):
+        return _of_features(approximation, count)
+    points = approximation.points
+    every = approximation @ torch.ones(len(points), 1, dtype=points.dtype, device=points.device)
+    diagonal, mean = float(approximation.diagonal().double().sum()), every[:, 0] / len(points)
+    total = diagonal - float(mean.double().sum())
+    exact = points.dtype == torch.float64
+    if total > (1e-12 if exact else 1e-6) * diagonal:
+        values, vectors = leading(approximation, count, True, tol, random_state)
+    else:  # all points are one
+        number = np.float64 if exact else np.float32
+        values, vectors, total = np.zeros(count, number), np.zeros((len(points), count), number), 1.0
+    vectors, _ = svd_flip(vectors, None)
+    weights = np.divide(vectors, np.sqrt(values), out=np.zeros_like(vectors), where=values > 0)
+    scaled = torch.from_numpy(weights - weights.mean(0)).to(points.device)
+    return Components(values, vectors, total, approximation.extend(scaled), mean @ scaled)
+
+
+def _of_features(approximation: FeatureMap, count: int) -> Components:
+    values, axes, mean = feature_axes(approximation, centred=True)
+    vectors = feature_vectors(approximation, values, axes, mean, count)
+    kind, total = vectors.dtype, float(values.sum()) or 1.0
+    values, axes = (torch.nn.functional.pad(part, (0, count))[..., :count] for part in (values, axes))
+    signed, turned = svd_flip(vectors.cpu().numpy(), axes.mT.cpu().numpy())
+    axes = torch.from_numpy(turned.T).to(mean)
+    predictor = FeaturePredictor(approximation.without_points(), axes.to(kind))
+    return Components(values.to(kind).cpu().numpy(), signed, total, predictor, (mean @ axes).to(kind))
