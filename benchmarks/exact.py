@@ -105,7 +105,8 @@ def measure(name: str, data: Dataset, options: argparse.Namespace) -> dict[str, 
     solved = conjugate_gradients(
         lambda p: exact @ p + alpha * p, right, together, TOLERANCE, options.max_iter, verbose=True
     )
-    together(last_residual(exact, alpha, right, solved.x))
+    if solved.converged:  # else it has seen the last one
+        together(last_residual(exact, alpha, right, solved.x))
     for k, record in enumerate(found):
         record["iterations"] = together.iterations(k)
         record["residuals"] = [left[k] for left in together.residuals]

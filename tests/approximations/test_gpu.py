@@ -30,10 +30,8 @@ def test_trees(kind):
     here = TreeKernel.of(kind, KERNEL, X, 20)
     tree, landmarks = here.blueprint.layout.tree, here.blueprint.landmarks
     given = [landmarks.of_slot(slot).x for slot in range(len(tree.inner))]
-    options = {"partition": tree.to("cuda"), "landmarks": given}
-    there = TreeKernel.of(
-        kind, KERNEL, X.cuda(), 20, **(options if kind in KINDS[:2] else {"partition": tree})
-    )
+    options = {"partition": tree.to("cuda"), "landmarks": given if kind in KINDS[:2] else "uniform"}
+    there = TreeKernel.of(kind, KERNEL, X.cuda(), 20, **options)
     compare(here, there)
 
 

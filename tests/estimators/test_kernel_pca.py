@@ -283,7 +283,7 @@ def test_bad_input():
         model.transform(X[:, :2])
     with pytest.raises(NotFittedError, match="fit_inverse_transform=True"):
         model.inverse_transform(model.transform(X))
-    with pytest.raises(TypeError, match="dense data is required"):
+    with pytest.raises(ValueError, match="neither sparse data"):
         HCKKernelPCA(fit_inverse_transform=True).fit(sp.csr_matrix(X))
 
 

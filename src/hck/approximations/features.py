@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,6 +20,7 @@ from hck.kernels._algebra import Scaled
 from hck.kernels._fused import check_lengthscales
 from hck.partition import Tree, choose_landmarks
 from hck.points import Points, SparsePoints, Values, VectorPoints, as_points, as_points_like
+from hck.sparse import csr_tensor
 
 _AT_ONCE = 2**22  # features computed together, in numbers
 
@@ -318,11 +318,9 @@ class Fourier(FeatureMap):
         scale = torch.as_tensor(inner.lengthscale, dtype=x.dtype, device=x.device)
         frequencies = self.standard / (scale[:, None] if scale.ndim else scale)
         if isinstance(x, SparsePoints):
-            sparse = x.x.tocoo()
-            place = torch.from_numpy(np.stack([sparse.row, sparse.col]))
-            data = torch.from_numpy(sparse.data).to(x.dtype)
-            matrix = torch.sparse_coo_tensor(place, data, x.x.shape, check_invariants=False).to(x.device)
-            angle = torch.sparse.mm(matrix, frequencies)
+            parts = (x.x.indptr, x.x.indices, x.x.data)
+            start, column, values = (torch.from_numpy(part).to(x.device) for part in parts)
+            angle = csr_tensor(start, column, values, x.x.shape) @ frequencies
         else:
             angle = x.x @ frequencies
         size = torch.as_tensor(amplitude / self.standard.shape[1], dtype=x.dtype, device=x.device).sqrt()

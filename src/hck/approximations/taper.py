@@ -1,7 +1,6 @@
 """Functions of compact support, and the pairs of points for which they are not 0."""
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ from hck.kernels import Kernel
 from hck.parallel import chunks
 from hck.points import DensePoints, Points, cross
 from hck.progress import track
+from hck.sparse import csr_tensor
 
 _AT_ONCE = 2**22  # numbers gathered together
 _ROWS = 2**14  # points whose neighbours are sought together
@@ -83,10 +83,7 @@ class Pattern:
 
     def matrix(self, values: Tensor) -> Tensor:
         """A sparse tensor with these values."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-            shape = (len(self.start) - 1, self.columns)
-            return torch.sparse_csr_tensor(self.start, self.column, values, shape, check_invariants=False)
+        return csr_tensor(self.start, self.column, values, (len(self.start) - 1, self.columns))
 
     def blocks(self, d: int) -> Iterator[tuple[Batch, Blocks, Blocks]]:
         """All pairs, as blocks of one point with its neighbours: positions among the pairs, rows, columns."""
