@@ -113,12 +113,34 @@ def test_fourier_as_good_as_in_scikit_learn():
     assert 0.5 * theirs < ours < theirs
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("noise", [1e-2, 1e-6])
+@pytest.mark.parametrize("name", ["nystrom", "nystrom, all points", "fourier"])
+def test_little_noise(name, noise, dtype):
+    """Left-out values and means keep their digits where the inverse has large numbers that cancel."""
+    smooth = torch.sin(3 * torch.from_numpy(X).sum(1))
+    made = MADE[name](torch.from_numpy(X).to(dtype))
+    phi = MADE[name](X).features(as_points(X))
+    k = phi @ phi.mT + noise * torch.eye(len(X), dtype=torch.float64)
+    inverse = torch.linalg.inv(k)
+    expected = smooth - inverse @ smooth / inverse.diagonal()
+    predictor, others = made.ridge(noise, smooth[:, None].to(dtype), left_out=True)
+    single = dtype == torch.float32
+    new = torch.from_numpy(NEW).to(dtype)
+    torch.testing.assert_close(others[:, 0].double(), expected, rtol=0, atol=0.3 if single else 1e-6)
+    mean = made.condition(noise, smooth.to(dtype), smooth[:, None][:, :0].to(dtype))
+    tolerance = {"rtol": 0, "atol": 1e-2 if single else 1e-7}
+    torch.testing.assert_close(predictor(new)[:, 0], mean.predict(new, new[:, :0]), **tolerance)
+    exact = (phi @ MADE[name](X).features(as_points(NEW)).mT).mT @ inverse @ smooth
+    torch.testing.assert_close(predictor(new)[:, 0].double(), exact, rtol=0, atol=0.05 if single else 1e-6)
+
+
 def test_errors():
     with pytest.raises(ValueError, match="spectral density of InverseMultiquadric"):
         Fourier.of(InverseMultiquadric(1.0), X, 10)
     with pytest.raises(ValueError, match="spectral density"):
         Fourier.of(Gaussian(1.0) + Gaussian(2.0), X, 10)
-    with pytest.raises(NotPositiveDefiniteError, match="noise must be positive"):
+    with pytest.raises(NotPositiveDefiniteError, match="the noise, must be positive"):
         Nystrom.of(Gaussian(1.0), X, 10).factor(0.0)
     with pytest.raises(ValueError, match="unknown landmarks"):
         Nystrom.of(Gaussian(1.0), X, 10, "random")

@@ -39,7 +39,7 @@ TABLE = [
 @pytest.fixture
 def small(monkeypatch):
     """Several chunks of everything, and many fronts."""
-    sizes = {"_AT_ONCE": 5000, "_ROWS": 50}
+    sizes = {"_AT_ONCE": 5000, "ROWS": 50}
     for module, values in {
         "tapered": sizes,
         "taper": {**sizes, "_TILE": {"cpu": 2000}},

@@ -82,8 +82,11 @@ def test_gaussian_process(approximation):
     assert model.sample_posterior(NEW, 3).shape == (40, 3)
     if isinstance(approximation, Iterative):
         assert np.isnan(model.log_marginal_likelihood_value_)
+        assert model.residuals_[0][-1] <= 1e-10
         with pytest.raises(ValueError, match="leave-one-out predictions need a factorization"):
             model.loo_predict()
+        with pytest.raises(ValueError, match="likelihoods need a factorization"):
+            model.log_marginal_likelihood(model.theta_)
     else:
         assert model.sample_prior(NEW, 2).shape == (40, 2)
         value, slope = model.log_marginal_likelihood(eval_gradient=True)
@@ -130,11 +133,13 @@ def test_iteration_where_memory_is_short():
     np.testing.assert_allclose(model.predict(NEW), whole.predict(NEW), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("approximation", ["nystrom", "fourier", "compositional", "exact"])
+@pytest.mark.parametrize("approximation", ["nystrom", "fourier", "compositional", "exact", "tapered"])
 def test_everything_chosen(approximation):
     model = HCKRegressor(approximation=approximation, fit_time=1.0, random_state=0).fit(X, Y)
     assert model.score(NEW, function(NEW)) > 0.95
-    assert ("with this approximation" in str(model.selection_)) == (approximation in ("nystrom", "fourier"))
+    refined = approximation in ("nystrom", "fourier", "tapered")
+    assert ("with this approximation" in str(model.selection_)) == refined
+    assert f"1 × {approximation}" in str(model.selection_)
 
 
 @pytest.mark.parametrize("approximation", ["nystrom", "fourier"])
@@ -161,6 +166,73 @@ def test_with_scikit_learn():
     assert GridSearchCV(HCKRegressor(**GIVEN), grid, cv=3).fit(X, Y).best_params_["rank"] == 40
 
 
+WORDS = [a + b + c for a in "abcd" for b in "efgh" for c in "ijk"]
+LENGTHS = np.array([ord(word[0]) + 2.0 * ord(word[1]) - ord(word[2]) for word in WORDS])
+
+
+def shared_letters(a, b):
+    return np.array([[np.exp(-sum(s != t for s, t in zip(x, y, strict=True))) for y in b] for x in a])
+
+
+@pytest.mark.parametrize("approximation", [*NAMES, Iterative()], ids=str)
+def test_objects(approximation):
+    options = {"approximation": approximation, "partition": "kernel", "rank": 12, "random_state": 0}
+    ridge = HCKRegressor(shared_letters, alpha=0.01, **options)
+    process = HCKGaussianProcessRegressor(shared_letters, noise=0.01, **options)
+    for model in (ridge, process):
+        if approximation in ("fourier", "tapered"):
+            with pytest.raises(TypeError, match=r"coordinates|dense array"):
+                model.fit(WORDS, LENGTHS)
+        else:
+            assert model.fit(WORDS, LENGTHS).score(WORDS, LENGTHS) > 0.2  # 12 landmarks for 48 words
+
+
+def test_processes_with_the_exact_kernel_beyond_memory(monkeypatch):
+    """Parameters are learned with trees, or on few points; then the mean is found by iteration."""
+    options = {"kernel": "gaussian", "rank": 40, "max_iter": 20, "random_state": 0}
+    truth = HCKGaussianProcessRegressor(**options, approximation="exact").fit(X, Y)
+    monkeypatch.setattr("hck.estimators._base._FEW", 100)
+    short = HCKGaussianProcessRegressor(**options, approximation="exact", memory_budget="250kB").fit(X, Y)
+    assert truth.residuals_ == []
+    assert short.residuals_[0][-1] <= 1e-6
+    error = np.abs(short.predict(NEW) - truth.predict(NEW)).max()
+    assert error < 0.2  # other parameters
+    tree = truth.tree_
+    given = HCKGaussianProcessRegressor(**options, approximation=Iterative(), partition=tree, learn_size=None)
+    assert given.fit(X, Y).residuals_[0][-1] <= 1e-6
+
+
+def test_what_is_not_random_is_made_once():
+    for approximation in ("exact", "tapered", Iterative()):
+        model = HCKRegressor(**GIVEN, approximation=approximation, n_trees=4).fit(X, Y)
+        assert len(model.forest_.members) == 1
+
+
+def test_memory_for_left_out_points():
+    """The factor of a taper in many dimensions is nearly dense: it is not made if memory is short."""
+    model = HCKRegressor(**GIVEN, approximation="tapered", memory_budget="50kB").fit(X, Y)
+    with pytest.raises(ValueError, match="memory was too short"):
+        model.loo_predict()
+    whole = HCKRegressor(**GIVEN, approximation="tapered").fit(X, Y)
+    np.testing.assert_allclose(model.predict(NEW), whole.predict(NEW), rtol=0, atol=1e-6)
+
+
+def test_fewer_preconditioners_where_memory_is_short():
+    how = {**GIVEN, "approximation": Iterative(tolerance=1e-8)}
+    few, many = (HCKRegressor(**how, memory_budget=b).fit(X, Y).residuals_[0] for b in ("300kB", "1GB"))
+    assert len(few) > len(many)
+
+
+@pytest.mark.parametrize("approximation", ["nystrom", "fourier"])
+def test_smooth_functions_in_single_precision(approximation):
+    smooth = function(X)
+    model = HCKRegressor(approximation=approximation, dtype="float32", fit_time=0.5, random_state=0)
+    assert model.fit(X, smooth).score(NEW, function(NEW)) > 0.99
+    process = HCKGaussianProcessRegressor("gaussian", approximation=approximation, dtype="float32", rank=60)
+    process.set_params(max_iter=20, random_state=0)
+    assert process.fit(X, smooth + 1e-3 * RNG.normal(size=220)).score(NEW, function(NEW)) > 0.99
+
+
 def test_errors():
     with pytest.raises(ValueError, match="approximation"):
         HCKRegressor(approximation="low rank").fit(X, Y)
@@ -170,5 +242,24 @@ def test_errors():
         make_approximation("svd", Gaussian(1.0), X, 10)
     with pytest.raises(AttributeError, match="no tree with approximation='nystrom'"):
         _ = HCKRegressor(**GIVEN, approximation="nystrom").fit(X, Y).tree_
-    with pytest.raises(ValueError, match="tolerance must be positive"):
-        HCKRegressor(**GIVEN, approximation=Iterative(tolerance=0)).fit(X, Y)
+    for wrong in ({"tolerance": 0}, {"tolerance": "a"}, {"n_trees": 0}, {"max_iter": 1.5}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Iterative(**wrong)
+    with pytest.raises(ValueError, match="unknown preconditioner 'exact'"):
+        Iterative("exact")
+    tree = HCKRegressor(**GIVEN).fit(X, Y).tree_
+    for approximation, wrong, text in [
+        ("fourier", {"landmarks": "unif"}, "unknown landmarks 'unif'"),
+        ("fourier", {"landmarks": X[:5]}, "no use for given landmarks"),
+        ("nystrom", {"partition": "foo"}, "unknown partition 'foo'"),
+        ("nystrom", {"partition": tree}, "no use for the tree"),
+        ("nystrom", {"landmarks": "none"}, "unknown landmarks 'none'"),
+        ("nystrom", {"landmarks": X[:0]}, "no landmarks"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            HCKRegressor(**GIVEN, approximation=approximation, **wrong).fit(X, Y)
+    for rank in (0, -1, 2.5, "x"):
+        with pytest.raises(ValueError, match="rank must be a whole number"):
+            make_approximation("compositional", Gaussian(1.0), X, rank)
+    with pytest.raises(TypeError, match="one set of landmarks"):
+        make_approximation("nystrom", Gaussian(1.0), X, 10, landmarks=[X[:5], X[5:9]])

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from hck.approximations import _process
 from hck.blocks import Blocks
 from hck.hierarchy.forest import Predictor
+from hck.hierarchy.leave_one_out import leave_one_out
 from hck.hierarchy.likelihood import Likelihood
 from hck.kernels import Kernel
 from hck.points import Points, self_values
@@ -21,9 +22,12 @@ class Factorization(ABC):
     Attributes
     ----------
     log_determinant : Tensor of shape ()
+    has_determinant : bool
+        Whether it is known, and with it likelihoods.
     """
 
     log_determinant: Tensor
+    has_determinant: ClassVar[bool] = True
 
     @abstractmethod
     def solve(self, b: Tensor) -> Tensor:
@@ -34,8 +38,8 @@ class Factorization(ABC):
         """The diagonal of (K̃ + noise)⁻¹: shape (n,)."""
 
     @abstractmethod
-    def predictor(self, b: Tensor) -> Predictor:
-        """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b."""
+    def predictor(self, b: Tensor, solved: Tensor | None = None) -> Predictor:
+        """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b; `solved` is (K̃ + noise)⁻¹ b, where it is known and of use."""
 
     @abstractmethod
     def variance(self, x: Any) -> Tensor:
@@ -44,6 +48,14 @@ class Factorization(ABC):
     @abstractmethod
     def covariance(self, x: Any) -> Tensor:
         """The same for all pairs of new points: shape (points, points). For some thousands at most."""
+
+    def sample(self, x: Any, count: int, generator: torch.Generator) -> Tensor:
+        """Draws with these covariances, at new points: shape (points, count). For some thousands at most."""
+        values, vectors = torch.linalg.eigh(self.covariance(x))
+        normal = torch.randn(
+            len(values), count, generator=generator, dtype=values.dtype, device=values.device
+        )
+        return vectors @ (values.clamp_min(0).sqrt()[:, None] * normal)
 
     @abstractmethod
     def pull(self, w: Tensor) -> list[Tensor]:
@@ -113,8 +125,10 @@ class Approximation(ABC):
     ) -> tuple[Predictor, Tensor | None]:  # fmt: skip
         """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b and, if asked for, each of the b predicted from all others."""
         factor, b = self.factor(noise), self.columns(b)
-        others = b - factor.solve(b) / factor.inverse_diagonal()[:, None] if left_out else None
-        return factor.predictor(b), others
+        diagonal = factor.inverse_diagonal() if left_out else None  # first: solutions can use what it made
+        solved = factor.solve(b)
+        others = None if diagonal is None else leave_one_out(b, solved, diagonal).mean
+        return factor.predictor(b, solved), others
 
     def log_likelihood(
         self,

@@ -1,19 +1,23 @@
 """An approximation by its name."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 import torch
 
 from hck.approximations import trees
 from hck.approximations._base import Approximation
-from hck.approximations.exact import Exact
+from hck.approximations.exact import Exact, Guides
 from hck.approximations.features import Fourier, Nystrom
 from hck.approximations.tapered import Tapered
 from hck.kernels import Kernel, make_kernel
+from hck.partition import Tree, known_landmarks, known_partitions
 from hck.points import Points, as_points
 
 NAMES = (*trees.KINDS, "nystrom", "fourier", "tapered")
+PRECONDITIONERS = ("hierarchical", "compositional", "independent", "nystrom", "fourier")
 
 
 @dataclass(frozen=True)
@@ -25,19 +29,38 @@ class Iterative:
 
     Parameters
     ----------
-    preconditioner : {"hierarchical", "nystrom", "fourier"} or None, default="hierarchical"
+    preconditioner : {"hierarchical", "compositional", "independent", "nystrom", "fourier"} or None, \
+default="hierarchical"
         The approximation, of the estimator's `rank`, whose factorization guides the iterations.
-    n_trees : int, default=8
+    n_trees : int or None, default=None
         How many of them, whose solutions are averaged: with several trees it takes far fewer iterations.
+        None: eight trees, one set of landmarks or frequencies. Fewer where half of the memory budget is too
+        small for so many.
     tolerance : float, default=1e-6
         The residual, relative to the right-hand side, at which iterations stop.
     max_iter : int, default=1000
     """
 
     preconditioner: str | None = "hierarchical"
-    n_trees: int = 8
+    n_trees: int | None = None
     tolerance: float = 1e-6
     max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.preconditioner not in (*PRECONDITIONERS, None):
+            known = ", ".join(PRECONDITIONERS)
+            raise ValueError(f"unknown preconditioner {self.preconditioner!r}; known: {known}, None")
+        if not (isinstance(self.tolerance, Real) and self.tolerance > 0):
+            raise ValueError(f"tolerance must be a positive number, got {self.tolerance!r}")
+        for name in ("n_trees", "max_iter"):
+            value = getattr(self, name)
+            if not (isinstance(value, Integral) and value >= 1) and (name, value) != ("n_trees", None):
+                raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
+
+    @property
+    def count(self) -> int:
+        """How many preconditioners to average."""
+        return self.n_trees or (8 if self.preconditioner in trees.KINDS else 1)
 
 
 def make_approximation(
@@ -69,9 +92,18 @@ def make_approximation(
     x : Points, array-like of shape (n, d), sparse matrix, or, for a function as the kernel, any sequence
     rank : int
         r: memory grows with n·r, whatever the approximation.
-    leaf_size, partition, landmarks, jitter, memory_budget, generator, verbose
-        As in `hck.hierarchy.HierarchicalKernel.build`, where they mean something.
+    leaf_size, partition, jitter : see `hck.hierarchy.HierarchicalKernel.build`
+        For kernels that a tree makes, and preconditioners.
+    landmarks : see `hck.partition.choose_landmarks`
+        Of the nodes of a tree, or of all points for Nyström's kernel.
+    memory_budget, generator, verbose
+        As in `hck.hierarchy.HierarchicalKernel.build`.
     """
+    if not (isinstance(rank, Integral) and rank >= 1):
+        raise ValueError(f"rank must be a whole number, at least 1, got {rank!r}")
+    if not isinstance(approximation, Iterative) and approximation not in NAMES:
+        raise ValueError(f"unknown approximation {approximation!r}; known: {', '.join(NAMES)}")
+    _check(approximation, partition, landmarks)
     kernel = make_kernel(kernel)
     points = as_points(x, objects=kernel.takes_objects)
     given: dict[str, Any] = {"generator": generator, "verbose": verbose, "memory_budget": memory_budget}
@@ -87,9 +119,20 @@ def make_approximation(
         return Nystrom.of(kernel, points, rank, landmarks, generator)
     if approximation == "fourier":
         return Fourier.of(kernel, points, rank, generator)
-    if approximation == "tapered":
-        return Tapered.of(kernel, points, rank, verbose=verbose)
-    raise ValueError(f"unknown approximation {approximation!r}; known: {', '.join(NAMES)}")
+    return Tapered.of(kernel, points, rank, verbose=verbose, memory_budget=memory_budget)
+
+
+def _check(approximation: str | Iterative, partition: Any, landmarks: Any) -> None:
+    """Raise ValueError for a partition or landmarks that are not known, or that nothing would use."""
+    how = approximation.preconditioner if isinstance(approximation, Iterative) else approximation
+    if isinstance(partition, str) and partition not in known_partitions():
+        raise ValueError(f"unknown partition {partition!r}; known: {', '.join(known_partitions())}")
+    if isinstance(landmarks, str) and landmarks not in known_landmarks():
+        raise ValueError(f"unknown landmarks {landmarks!r}; known: {', '.join(known_landmarks())}")
+    if isinstance(partition, Tree) and how not in trees.KINDS[:3] and approximation != "exact":
+        raise ValueError(f"approximation={approximation!r} has no use for the tree given as partition")
+    if not isinstance(landmarks, str) and how not in ("hierarchical", "compositional", "nystrom"):
+        raise ValueError(f"approximation={approximation!r} has no use for given landmarks")
 
 
 def _iterative(
@@ -100,12 +143,32 @@ def _iterative(
     placed: dict[str, Any],
     given: dict[str, Any],
 ) -> Exact:
-    guides = []
-    if how.preconditioner is not None:
-        if given["generator"] is None:  # for all of them, so that they differ
-            given = {**given, "generator": torch.Generator(points.device).manual_seed(0)}
-        for _ in range(how.n_trees):
-            guides.append(make_approximation(how.preconditioner, kernel, points, rank, **placed, **given))
     kernel = kernel.to(points.device, points.dtype)
-    options = {k: given[k] for k in ("memory_budget", "verbose")}
-    return Exact(kernel, points, guides, how.tolerance, how.max_iter, **options)
+    found = Exact(
+        kernel,
+        points,
+        tolerance=how.tolerance,
+        max_iter=how.max_iter,
+        memory_budget=given["memory_budget"],
+        verbose=given["verbose"],
+    )
+    if how.preconditioner is None:
+        return found
+    generator = given["generator"]
+    seed = 0
+    if generator is not None:
+        seed = int(torch.randint(2**31 - 1, (1,), generator=generator, device=generator.device))
+    make = partial(_guide, how.preconditioner, rank, placed | {"memory_budget": given["memory_budget"]})
+    return replace(found, guides=Guides(make, how.count, seed))
+
+
+def _guide(
+    kind: str,
+    rank: int,
+    options: dict[str, Any],
+    kernel: Kernel,
+    points: Points,
+    generator: torch.Generator,
+) -> Approximation:
+    """A preconditioner."""
+    return make_approximation(kind, kernel, points, rank, generator=generator, **options)

@@ -28,6 +28,8 @@ def log_likelihood(
 ) -> Likelihood:
     """log N(y; trend β, K̃ + noise) at the best β, and its gradient; as in `hck.hierarchy.likelihood`."""
     y, factor = approximation.columns(y), approximation.factor(noise)
+    if not factor.has_determinant:
+        factor.pull(y)  # says why there is no likelihood
     h = y.new_zeros(len(y), 0) if trend is None else approximation.columns(trend)
     found, solved, _ = _evidence(factor, y, h)
     if parameters:
@@ -70,7 +72,7 @@ class Process:
     y : Tensor of shape (n, 1 + trends)
         Observations and H.
     mean, trend : Predictor
-        x ↦ k̃(x, X) (K̃ + noise)⁻¹ (y − H β), and the same of H.
+        x ↦ k̃(x, X) (K̃ + noise)⁻¹ (y − H β), and the same of H, if it has columns.
     coefficients : Tensor of shape (trends, 1)
         β.
     precision : Tensor of shape (trends, trends)
@@ -82,7 +84,7 @@ class Process:
     noise: Tensor
     y: Tensor
     mean: Predictor
-    trend: Predictor
+    trend: Predictor | None
     coefficients: Tensor
     precision: Tensor
     log_likelihood: float
@@ -100,8 +102,8 @@ class Process:
             source,
             variance,
             torch.cat([y, h], 1),
-            source.extend(rest),
-            source.extend(along),
+            factor.predictor(y - h @ found.coefficients.to(h), rest),
+            factor.predictor(h, along) if h.shape[1] else None,
             found.coefficients,
             found.precision,
             float(found.value),
@@ -128,26 +130,31 @@ class Process:
     @torch.no_grad()
     def variance(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
         """The variance of the latent function, trend included, at new points: shape (points,)."""
-        return self.factor.variance(x).clamp_min(0) + self._unexplained(x, trend).square().sum(1)
+        out = self.factor.variance(x).clamp_min(0)
+        return out if self.trend is None else out + self._unexplained(x, trend).square().sum(1)
 
     @torch.no_grad()
     def covariance(self, x: Any, trend: Tensor) -> Tensor:
         """The same for pairs of points: shape (points, points)."""
+        out = self.factor.covariance(x)
+        if self.trend is None:
+            return out
         rest = self._unexplained(x, trend)
-        return self.factor.covariance(x) + rest @ rest.mT
+        return out + rest @ rest.mT
 
     def _unexplained(self, x: Any, trend: Tensor) -> Tensor:
         """The standard deviations that the uncertainty of β adds along its principal axes."""
+        assert self.trend is not None
         return (trend.to(self.y) - self.trend(x)) @ half_covariance(self.precision).to(self.y)
 
     @torch.no_grad()
     def leave_one_out(self) -> LeftOut:
         """Every observation predicted from all others."""
         y, h = self.y[:, :1], self.y[:, 1:]
+        diagonal = self.factor.inverse_diagonal()
         solved = self.factor.solve(torch.cat([y - h @ self.coefficients.to(h), h], 1))
-        return leave_one_out(
-            self.factor, y[:, 0], solved[:, 0], solved[:, 1:] @ half_covariance(self.precision).to(h)
-        )
+        along = solved[:, 1:] @ half_covariance(self.precision).to(h)
+        return leave_one_out(y[:, 0], solved[:, 0], diagonal, along)
 
     @torch.no_grad()
     def sample(
@@ -160,12 +167,14 @@ class Process:
     ) -> Tensor:
         """Latent functions given the observations, at new points: shape (points, count).
 
-        By a root of the covariance at these points, so for some thousands of them at most.
+        With features at any number of points; else by a root of the covariance at these points, so for some
+        thousands of them at most.
         """
-        values, vectors = torch.linalg.eigh(self.covariance(x, trend))
-        generator = torch.Generator(values.device).manual_seed(0) if generator is None else generator
-        normal = torch.randn(
-            len(values), count, generator=generator, dtype=values.dtype, device=values.device
-        )
-        drawn = vectors @ (values.clamp_min(0).sqrt()[:, None] * normal)
-        return self.predict(x, trend)[:, None] + drawn
+        device = self.y.device
+        generator = torch.Generator(device).manual_seed(0) if generator is None else generator
+        drawn = self.predict(x, trend)[:, None] + self.factor.sample(x, count, generator)
+        if self.trend is None:
+            return drawn
+        rest = self._unexplained(x, trend)
+        normal = torch.randn(rest.shape[1], count, generator=generator, dtype=rest.dtype, device=device)
+        return drawn + rest @ normal

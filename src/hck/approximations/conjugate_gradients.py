@@ -8,6 +8,8 @@ from torch import Tensor
 
 from hck.progress import Counter
 
+Map = Callable[[Tensor], Tensor]
+
 
 @dataclass
 class Solution:
@@ -17,7 +19,7 @@ class Solution:
     ----------
     x : Tensor of shape (n, columns)
     residuals : list of float
-        ‖b − A x‖ / ‖b‖ after each iteration, of the worst column.
+        ‖b − A x‖ / ‖b‖ after each iteration, of the worst column. The last one is computed afresh.
     converged : bool
         Whether it is small enough.
     """
@@ -27,10 +29,11 @@ class Solution:
     converged: bool = False
 
 
+@torch.no_grad()
 def conjugate_gradients(
-    product: Callable[[Tensor], Tensor],
+    product: Map,
     b: Tensor,
-    precondition: Callable[[Tensor], Tensor] | None = None,
+    precondition: Map | None = None,
     tolerance: float = 1e-6,
     max_iter: int = 1000,
     verbose: bool = False,
@@ -38,7 +41,9 @@ def conjugate_gradients(
     """Solve A x = b for a positive definite A that is known by its products.
 
     Every column has an iteration of its own; all share their products. Columns that are solved stay as they
-    are.
+    are. Sums are in float64, whatever the type of b; products and preconditioner get numbers of that type.
+    The residual is updated from step to step, which rounding falsifies: when it seems small enough it is
+    computed from x, and if it is not, iterations start again from there, as long as that halves it.
 
     Parameters
     ----------
@@ -50,38 +55,57 @@ def conjugate_gradients(
     tolerance : float, default=1e-6
         Of the residual, relative to ‖b‖.
     max_iter : int, default=1000
-        After so many iterations, what was reached is returned.
+        After so many iterations, or if A turns out not to be positive definite, what was reached is returned.
     verbose : bool, default=False
         Show progress.
     """
-    size = b.norm(dim=0)
-    found, rest = Solution(torch.zeros_like(b)), b.clone()
-    active = size > 0
-    if not active.any():
-        found.converged = True
-        return found
-    z = rest if precondition is None else precondition(rest)
-    p, slope = z.clone(), (rest * z).sum(0)
+    if not b.isfinite().all():
+        raise ValueError("the right-hand sides contain NaN or infinity")
+    kind, b = b.dtype, b.double()
+    multiply = _in_type(product, kind)
+    guide = _in_type(precondition or (lambda rest: rest), kind)
+    size = b.norm(dim=0).clamp_min(torch.finfo(b.dtype).tiny)
+    x, rest, found = torch.zeros_like(b), b.clone(), Solution(b)
+    left, before = rest.norm(dim=0) / size, torch.inf
+    active, p, slope = left > tolerance, torch.zeros_like(b), torch.zeros_like(size)
+    found.converged, computed = not bool(active.any()), True
     with Counter("Conjugate gradients", max_iter, verbose) as counter:
-        for _ in range(max_iter):
-            q = product(p)
-            step = _divide(slope, (p * q).sum(0), active)
-            found.x.addcmul_(step, p)
+        while not found.converged and len(found.residuals) < max_iter:
+            z = guide(rest)
+            new = (rest * z).sum(0)
+            p = torch.addcmul(z, _divide(new, slope, active & (slope > 0)), p)
+            q, slope = multiply(p), new
+            curvature = (p * q).sum(0)
+            if not ((curvature > 0) & curvature.isfinite())[active].all():
+                break
+            step = _divide(slope, curvature, active)
+            x.addcmul_(step, p)
             rest.addcmul_(-step, q)
-            left = rest.norm(dim=0) / size.clamp_min(torch.finfo(b.dtype).tiny)
+            left = rest.norm(dim=0) / size
+            computed = bool((left <= tolerance).all())
+            if computed:
+                rest = b - multiply(x)
+                left, slope = rest.norm(dim=0) / size, torch.zeros_like(slope)  # from here anew
+                found.converged = bool((left <= tolerance).all())
+            active = left > tolerance
             found.residuals.append(float(left.max()))
             counter.step(found.residuals[-1])
-            active = left > tolerance
-            if not active.any():
-                counter.jump(max_iter)
-                found.converged = True
-                return found
-            z = rest if precondition is None else precondition(rest)
-            before, slope = slope, (rest * z).sum(0)
-            p = torch.addcmul(z, _divide(slope, before, active), p)
+            if computed and not found.converged:
+                if not found.residuals[-1] < before / 2:
+                    break
+                before = found.residuals[-1]
+        counter.jump(max_iter)
+    if not computed and found.residuals:
+        found.residuals[-1] = float(((b - multiply(x)).norm(dim=0) / size).max())
+    found.x = x.to(kind)
     return found
 
 
+def _in_type(function: Map, kind: torch.dtype) -> Map:
+    """A function for numbers of another type."""
+    return lambda v: function(v.to(kind)).double()
+
+
 def _divide(a: Tensor, b: Tensor, where: Tensor) -> Tensor:
-    """a / b, and 0 for columns that are done."""
+    """a / b, and 0 for other columns."""
     return torch.where(where, a / torch.where(where, b, 1), 0)

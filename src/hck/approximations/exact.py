@@ -1,7 +1,7 @@
 """The kernel itself, where n² numbers do not fit into memory: products by tiles, solutions by iteration."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from hck.approximations._base import Approximation, Factorization
 from hck.approximations.conjugate_gradients import Solution, conjugate_gradients
+from hck.approximations.trees import TreeKernel
 from hck.blocks import Blocks
 from hck.kernels import Kernel
 from hck.memory import resolve_budget
@@ -31,10 +32,10 @@ class Exact(Approximation):
 
     Attributes
     ----------
-    guides : sequence of Approximation
-        On the same points. The mean of their inverses is the preconditioner, none if there are none. With
-        several trees it is far better than with one: two close points that one tree cuts apart are together
-        in most others.
+    guides : sequence of Approximation, or Guides
+        On the same points, or how to make them. The mean of their inverses is the preconditioner; none if
+        there are none. With several trees it is far better than with one: two close points that one tree
+        cuts apart are together in most others.
     tolerance : float
         The residual, relative to the right-hand side, at which iterations stop.
     max_iter : int
@@ -56,7 +57,7 @@ class Exact(Approximation):
 
     kernel: Kernel
     points: Points
-    guides: Sequence[Approximation] = ()
+    guides: "Sequence[Approximation] | Guides" = ()
     tolerance: float = 1e-6
     max_iter: int = 1000
     memory_budget: Any = None
@@ -115,7 +116,9 @@ class Exact(Approximation):
         return IterativeFactorization(self, self.variances(noise))
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Exact":
-        guides = [guide.with_kernel(kernel, jitter) for guide in self.guides]
+        guides = self.guides
+        if not isinstance(guides, Guides):
+            guides = [guide.with_kernel(kernel, jitter) for guide in guides]
         options = (self.tolerance, self.max_iter, self.memory_budget, self.verbose)
         return Exact(kernel, self.points, guides, *options)
 
@@ -134,21 +137,57 @@ class Exact(Approximation):
 
 
 _NEEDS_FACTOR = (
-    "{} need a factorization, but the kernel's matrix does not fit into memory, so that equations are solved "
-    "by iteration: use approximation='hierarchical', fewer points, or a larger memory_budget"
+    "{} need a factorization, but with the exact kernel by iteration there is none: use "
+    "approximation='hierarchical', or 'exact' with enough memory for n² numbers"
 )
+
+
+@dataclass(frozen=True)
+class Guides:
+    """How preconditioners are made, once they are needed.
+
+    Attributes
+    ----------
+    make : callable
+        (kernel, points, generator) ↦ an approximation; a function that can be pickled.
+    count : int
+        How many of them, at most: as many as half of the memory budget holds, and one at least.
+    seed : int
+    """
+
+    make: Callable[[Kernel, Points, torch.Generator], Approximation]
+    count: int
+    seed: int = 0
+
+    def factor(self, source: Exact, noise: Tensor) -> list[Factorization]:
+        """Factorizations on the points of the exact kernel."""
+        generator = torch.Generator(source.device).manual_seed(self.seed)
+        room = resolve_budget(source.memory_budget, source.device) // 2
+        found: list[Factorization] = []
+        for _ in range(self.count):
+            made = self.make(source.kernel, source.points, generator)
+            found.append(made.factor(noise))
+            if isinstance(made, TreeKernel) and (len(found) + 1) * made.factor_bytes > room:
+                break
+        return found
 
 
 class IterativeFactorization(Factorization):
     """K + noise, solved with by conjugate gradients; its determinant is not known."""
 
+    has_determinant = False
+
     def __init__(self, approximation: Exact, noise: Tensor) -> None:
         self.approximation, self.noise = approximation, noise
         self.log_determinant = noise.new_full((), torch.nan)
+        self.residuals: list[float] = []  # of the last solution
 
     @cached_property
     def guides(self) -> list[Factorization]:
-        return [guide.factor(self.noise) for guide in self.approximation.guides]
+        guides = self.approximation.guides
+        if isinstance(guides, Guides):
+            return guides.factor(self.approximation, self.noise)
+        return [guide.factor(self.noise) for guide in guides]
 
     def precondition(self, rest: Tensor) -> Tensor:
         """The mean of the guides' solutions."""
@@ -173,26 +212,29 @@ class IterativeFactorization(Factorization):
         if not found.converged:
             warnings.warn(
                 f"after {source.max_iter} iterations the residual is {found.residuals[-1]:.2g}, not "
-                f"{source.tolerance:.2g}: use a larger alpha, a better preconditioner (a larger rank or more "
-                "trees), more iterations or a larger tolerance",
+                f"{source.tolerance:.2g}: use a larger ridge or noise, a better preconditioner (a larger "
+                "rank, more trees), more iterations, a larger tolerance, or float64",
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        self.residuals = found.residuals
         return found
 
     def solve(self, b: Tensor) -> Tensor:
         x = self.iterate(b).x
         return x if b.ndim == 2 else x[:, 0]
 
-    def predictor(self, b: Tensor) -> "ExactPredictor":
-        found = self.iterate(b)
-        return replace(self.approximation.extend(found.x), residuals=found.residuals)
+    def predictor(self, b: Tensor, solved: Tensor | None = None) -> "ExactPredictor":
+        weights = self.iterate(b).x if solved is None else solved
+        return replace(self.approximation.extend(weights), residuals=self.residuals)
 
     def variance(self, x: Any) -> Tensor:
         x = as_points_like(x, self.approximation.points)
         every = Blocks(torch.arange(len(x), device=x.device)[None], full=True)
         out = self_values(self.approximation.kernel, x, every)[0]
-        for part in chunks(0, len(x), _AT_ONCE):
+        source = self.approximation
+        room = resolve_budget(source.memory_budget, x.device) // (80 * len(source))  # ten vectors for each
+        for part in chunks(0, len(x), max(1, min(_AT_ONCE, room))):
             across = self.approximation.cross(x.take(every.index[0, part]))
             out[part] -= (across * self.solve(across)).sum(0)
         return out.clamp_min_(0)
@@ -200,7 +242,8 @@ class IterativeFactorization(Factorization):
     def covariance(self, x: Any) -> Tensor:
         x = as_points_like(x, self.approximation.points)
         across = self.approximation.cross(x)
-        return Values.between(self.approximation.kernel, x, x).tensor()[0] - across.mT @ self.solve(across)
+        out = Values.between(self.approximation.kernel, x, x).tensor()[0] - across.mT @ self.solve(across)
+        return (out + out.mT) / 2
 
     def inverse_diagonal(self) -> Tensor:
         raise ValueError(_NEEDS_FACTOR.format("leave-one-out predictions"))

@@ -7,8 +7,10 @@ straight into a matrix of r × r numbers.
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +20,7 @@ from hck.hierarchy.forest import Predictor
 from hck.kernels import Gaussian, Kernel, Laplace, Matern, make_kernel
 from hck.kernels._algebra import Scaled
 from hck.kernels._fused import check_lengthscales
-from hck.partition import Tree, choose_landmarks
+from hck.partition import Landmarks, Tree, choose_landmarks
 from hck.points import Points, SparsePoints, Values, VectorPoints, as_points, as_points_like
 from hck.sparse import csr_tensor
 
@@ -75,6 +77,14 @@ class FeatureMap(Approximation):
     def factor(self, noise: float | Tensor) -> "FeatureFactorization":
         return FeatureFactorization(self, noise)
 
+    def ridge(
+        self, noise: float | Tensor, b: Tensor, left_out: bool = False
+    ) -> tuple[Predictor, Tensor | None]:  # fmt: skip
+        b = self.columns(b)
+        factor = FeatureFactorization(self, noise, b)
+        others = factor.left_out(b) if left_out else None
+        return FeaturePredictor(self.without_points(), factor.weights), others
+
     def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
         normal = torch.randn(
             self.rank, count, generator=generator, dtype=self.points.dtype, device=self.points.device
@@ -95,30 +105,46 @@ class FeatureMap(Approximation):
 
 
 class FeatureFactorization(Factorization):
-    """K̃ + N = Φ Φᵀ + N by the r × r matrix A = I + Φᵀ N⁻¹ Φ (Woodbury)."""
+    """K̃ + N = Φ Φᵀ + N by the r × r matrix A = I + Φᵀ N⁻¹ Φ (Woodbury), which is in float64.
 
-    def __init__(self, approximation: FeatureMap, noise: float | Tensor) -> None:
+    Parameters
+    ----------
+    b : Tensor of shape (n, columns), optional
+        Right-hand sides that are known beforehand: Φᵀ N⁻¹ b is found in the same pass over the points.
+    """
+
+    def __init__(self, approximation: FeatureMap, noise: float | Tensor, b: Tensor | None = None) -> None:
         points, variance = approximation.points, approximation.variances(noise)
         if not bool((variance > 0).all()):
             raise NotPositiveDefiniteError(
-                "a kernel of low rank is singular on more points than its rank: the noise must be positive"
+                "a kernel of low rank is singular on more points than its rank: alpha, or the noise, must be "
+                "positive"
             )
         self.approximation, self.noise = approximation, variance
-        gram = torch.zeros(approximation.rank, approximation.rank, dtype=points.dtype, device=points.device)
+        rank = approximation.rank
+        gram = torch.zeros(rank, rank, dtype=torch.float64, device=points.device)
+        projected = gram.new_zeros(rank, 0 if b is None else b.shape[1])
         for part, phi in approximation.chunks(points):
-            scaled = phi * self.noise[part].rsqrt()[:, None]
+            scaled = phi.double() * self.noise[part].double().rsqrt()[:, None]
             gram.addmm_(scaled.mT, scaled)
+            if b is not None:
+                projected.addmm_(scaled.mT, b[part].double() * self.noise[part].double().rsqrt()[:, None])
         gram.diagonal().add_(1)
         self.root, failed = torch.linalg.cholesky_ex(gram)
         if bool(failed):
             raise NotPositiveDefiniteError(
                 "the noise is too small for this type of numbers: use a larger one"
             )
-        self.log_determinant = 2 * self.root.diagonal().log().sum() + self.noise.log().sum()
+        self.log_determinant = 2 * self.root.diagonal().log().sum() + self.noise.double().log().sum()
+        self.weights = self._solve(projected)  # A⁻¹ Φᵀ N⁻¹ b
+
+    def _solve(self, projected: Tensor) -> Tensor:
+        """A⁻¹ times something, as numbers of the points' type."""
+        return torch.cholesky_solve(projected.double(), self.root).to(self.noise.dtype)
 
     def _weights(self, b: Tensor) -> Tensor:
         """A⁻¹ Φᵀ N⁻¹ b."""
-        return torch.cholesky_solve(self.approximation.project(b / self.noise[:, None]), self.root)
+        return self._solve(self.approximation.project(b / self.noise[:, None]))
 
     def solve(self, b: Tensor) -> Tensor:
         columns = self.approximation.columns(b)
@@ -127,30 +153,53 @@ class FeatureFactorization(Factorization):
         return out if b.ndim == 2 else out[:, 0]
 
     def inverse_diagonal(self) -> Tensor:
-        return 1 / self.noise - self._explained(self.approximation.points) / self.noise.square()
+        left = 1 - self._explained(self.approximation.points) / self.noise.double()
+        return (left.clamp_min(torch.finfo(left.dtype).eps) / self.noise).to(self.noise.dtype)
 
-    def _explained(self, x: Points) -> Tensor:
-        """φ(x)ᵀ A⁻¹ φ(x): shape (points,)."""
-        out = self.root.new_empty(len(x))
-        for part, phi in self.approximation.chunks(x):
-            out[part] = torch.linalg.solve_triangular(self.root, phi.mT, upper=False).square().sum(0)
+    def left_out(self, b: Tensor) -> Tensor:
+        """Each of the b that were given predicted from all others: shape (n, columns).
+
+        By the leverages h: what is fitted leaves the residual of the others, times 1 − h.
+        """
+        out = torch.empty_like(b)
+        for part, phi in self.approximation.chunks(self.approximation.points):
+            leverage = self._explain(phi) / self.noise[part].double()
+            rest = (b[part] - phi @ self.weights).double()
+            left = (1 - leverage).clamp_min(torch.finfo(leverage.dtype).eps)
+            out[part] = (b[part] - rest / left[:, None]).to(b.dtype)
         return out
 
-    def predictor(self, b: Tensor) -> Predictor:
+    def _explain(self, phi: Tensor) -> Tensor:
+        """φᵀ A⁻¹ φ for rows φ, in float64."""
+        return torch.linalg.solve_triangular(self.root, phi.double().mT, upper=False).square().sum(0)
+
+    def _explained(self, x: Points) -> Tensor:
+        """The same for points: shape (points,)."""
+        return torch.cat([self._explain(phi) for _, phi in self.approximation.chunks(x)])
+
+    def predictor(self, b: Tensor, solved: Tensor | None = None) -> Predictor:
         source = self.approximation
         return FeaturePredictor(source.without_points(), self._weights(source.columns(b)))
 
     def variance(self, x: Any) -> Tensor:
-        return self._explained(as_points_like(x, self.approximation.points))
+        return self._explained(as_points_like(x, self.approximation.points)).to(self.noise.dtype)
 
     def covariance(self, x: Any) -> Tensor:
         phi = self.approximation.features(as_points_like(x, self.approximation.points))
-        half = torch.linalg.solve_triangular(self.root, phi.mT, upper=False)
-        return half.mT @ half
+        half = torch.linalg.solve_triangular(self.root, phi.double().mT, upper=False)
+        return (half.mT @ half).to(self.noise.dtype)
+
+    def sample(self, x: Any, count: int, generator: torch.Generator) -> Tensor:
+        """At any number of points: φ(x)ᵀ A^(−1/2) z."""
+        normal = torch.randn(
+            len(self.root), count, generator=generator, dtype=torch.float64, device=self.root.device
+        )
+        weights = torch.linalg.solve_triangular(self.root.mT, normal, upper=True).to(self.noise.dtype)
+        return self.approximation.expand(as_points_like(x, self.approximation.points), weights)
 
     def pull(self, w: Tensor) -> list[Tensor]:
         source, columns = self.approximation, w.shape[1]
-        along, inverse = source.project(w), torch.cholesky_inverse(self.root)
+        along, inverse = source.project(w), torch.cholesky_inverse(self.root).to(w.dtype)
 
         def slope(part: slice, phi: Tensor) -> Tensor:
             """(w wᵀ − (K̃ + N)⁻¹) Φ, where (K̃ + N)⁻¹ Φ = N⁻¹ Φ A⁻¹."""
@@ -250,7 +299,7 @@ class Nystrom(FeatureMap):
 
     @property
     def nbytes(self) -> int:
-        return self.whitener.nbytes
+        return self.whitener.nbytes + self.landmarks.nbytes
 
 
 @dataclass
@@ -382,8 +431,17 @@ def _choose(
     how: Any, points: Points, kernel: Kernel, rank: int, generator: torch.Generator | None
 ) -> Points:  # fmt: skip
     """Landmarks for all points together, chosen as those of a tree's root."""
+    if isinstance(how, Landmarks) or (isinstance(how, list) and how and np.ndim(how[0]) != 1):
+        raise TypeError("one set of landmarks is needed, an array of points, not one for each node of a tree")
     if not isinstance(how, str):
-        return as_points_like(how, points)
+        given = as_points_like(how, points)
+        if len(given) == 0:
+            raise ValueError("there are no landmarks")
+        return given
+    if how not in ("uniform", "kmeans", "farthest"):
+        raise ValueError(f"unknown landmarks {how!r}; known: uniform, kmeans, farthest, or an array")
+    if not (isinstance(rank, Integral) and rank >= 1):
+        raise ValueError(f"rank must be a whole number, at least 1, got {rank!r}")
     if len(points) < 2:
         return points
     if generator is None:

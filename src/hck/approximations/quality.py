@@ -46,14 +46,14 @@ def error(
     >>> error(fine) < 0.01 < error(coarse)
     True
     """
-    if norm not in ("fro", "2"):
+    if str(norm) not in ("fro", "2"):
         raise ValueError(f"norm must be 'fro' or '2', got {norm!r}")
     points = approximation.points
     index = _draw(len(points), sample, random_state).to(points.device)
     some = points.take(index)
     exact = Values.between(approximation.kernel, some, some).tensor()[0].double()
     rest = _restrict(approximation, some, index).double() - exact
-    if norm == "fro":
+    if str(norm) == "fro":
         return float(rest.norm() / exact.norm())
     sizes = [torch.linalg.eigvalsh((matrix + matrix.mT) / 2).abs().max() for matrix in (rest, exact)]
     return float(sizes[0] / sizes[1])
@@ -138,6 +138,8 @@ def effective_rank(source: Any, noise: float) -> float:
     if isinstance(source, Approximation):
         left = source.factor(noise).inverse_diagonal().double().sum()
         return float(len(source.points) - noise * left)
+    if not np.iterable(source):
+        raise TypeError(f"an approximation or eigenvalues are needed, got {source!r}: see make_approximation")
     values = np.asarray(source, dtype=float)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError("eigenvalues must be finite numbers, of shape (m,)")

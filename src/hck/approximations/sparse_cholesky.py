@@ -107,6 +107,12 @@ class Elimination:
             fronts.append(Front(parent, *sent))
         return fronts
 
+    @property
+    def factor_bytes(self) -> int:
+        """Memory for a factor, and for the largest front while it is made."""
+        sizes = [(len(front.own), len(front.own) + len(front.rest)) for front in self.fronts]
+        return 8 * (sum(own * size for own, size in sizes) + 2 * max(size for _, size in sizes) ** 2)
+
 
 class Cholesky:
     """L Lᵀ of a sparse matrix, in the order of an elimination.

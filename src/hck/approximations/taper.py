@@ -20,7 +20,7 @@ from hck.progress import track
 from hck.sparse import csr_tensor
 
 _AT_ONCE = 2**22  # numbers gathered together
-_ROWS = 2**14  # points whose neighbours are sought together
+ROWS = 2**14  # points whose neighbours are sought together
 _SAMPLED, _DISTANCES = 500, 2**24  # to choose a radius: points at least, and distances if they are more
 _MOST_FEATURES = 7  # beyond, all distances take less time than a tree
 _TILE = {"cpu": 2**22, "cuda": 2**28}  # distances computed together
@@ -153,7 +153,7 @@ class Taper:
         place = _place(x, self.metric)
         parts = [
             self._near(place[part])
-            for part in track(chunks(0, len(x), _ROWS), "Find neighbours", verbose and len(x) > _ROWS)
+            for part in track(chunks(0, len(x), ROWS), "Find neighbours", verbose and len(x) > ROWS)
         ]
         count, column, distance = (torch.cat(part) for part in zip(*parts, strict=True))
         number = torch.int32 if len(column) < 2**31 else torch.int64

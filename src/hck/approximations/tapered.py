@@ -3,7 +3,7 @@
 φ is a function of Wendland (1995), so that K̃ is positive definite, and sparse (Furrer, Genton and Nychka,
 2006; Kaufman, Schervish and Nychka, 2008). Products with K̃, and solutions by iteration, take its nonzeros
 only. Determinants, variances, gradients and draws take a sparse Cholesky factor, which has more of them: of
-the order of n log n in the plane, of n^(4/3) in space, and nearly n² / 2 where points have many features.
+the order of n log n in the plane, of n^(4/3) in space, and nearly n² where points have many features.
 """
 
 import math
@@ -17,17 +17,18 @@ from torch import Tensor
 from hck.approximations._base import Approximation, Factorization
 from hck.approximations.conjugate_gradients import conjugate_gradients
 from hck.approximations.sparse_cholesky import Cholesky, Elimination
-from hck.approximations.taper import Pattern, Taper, choose_radius
+from hck.approximations.taper import ROWS, Pattern, Taper, choose_radius
 from hck.errors import NotPositiveDefiniteError
+from hck.hierarchy.forest import Predictor
 from hck.kernels import Kernel, make_kernel
 from hck.kernels._fused import check_lengthscales
+from hck.memory import resolve_budget
 from hck.objects import looks_like_objects
 from hck.parallel import chunks
 from hck.points import DensePoints, Points, Values, as_points, as_points_like
 from hck.progress import track
 
 _AT_ONCE = 2**22  # numbers gathered together
-_ROWS = 2**14  # points whose neighbours are sought together
 _MAX_ITER = 1000
 _TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 
@@ -67,6 +68,7 @@ class Tapered(Approximation):
     taper: Taper
     pattern: Pattern
     elimination: Elimination
+    budget: float = math.inf
 
     @classmethod
     def of(
@@ -77,6 +79,7 @@ class Tapered(Approximation):
         smoothness: int = 1,
         radius: float | None = None,
         verbose: bool = False,
+        memory_budget: Any = None,
     ) -> "Tapered":
         """Choose a radius and find all pairs of points within it.
 
@@ -95,6 +98,8 @@ class Tapered(Approximation):
             of them, in units of those.
         verbose : bool, default=False
             Show progress.
+        memory_budget : int, float, str or None
+            For the factor, where it is not indispensable; see `hck.memory.resolve_budget`.
         """
         kernel, points = make_kernel(kernel), _dense(x)
         kernel = kernel.to(points.device, points.dtype)
@@ -112,7 +117,8 @@ class Tapered(Approximation):
         taper = Taper(points, float(radius), smoothness, metric)
         pattern = taper.pattern(points, verbose)
         elimination = Elimination(taper.place, pattern.start, pattern.column)
-        return cls(kernel, points, taper, pattern, elimination)
+        budget = resolve_budget(memory_budget, points.device)
+        return cls(kernel, points, taper, pattern, elimination, budget)
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Tapered":
         """The same for another kernel, with the same taper."""
@@ -174,6 +180,12 @@ class Tapered(Approximation):
     def nbytes(self) -> int:
         return self.pattern.nbytes + self.pattern.taper.nbytes
 
+    def ridge(
+        self, noise: float | Tensor, b: Tensor, left_out: bool = False
+    ) -> tuple[Predictor, Tensor | None]:  # fmt: skip
+        """As of any approximation; nothing is left out where the factor does not fit into the budget."""
+        return super().ridge(noise, b, left_out and self.elimination.factor_bytes <= self.budget)
+
 
 class TaperedFactorization(Factorization):
     """K̃ + noise, by its sparse Cholesky factor, or, until that is needed, by conjugate gradients.
@@ -227,8 +239,8 @@ class TaperedFactorization(Factorization):
     def inverse_diagonal(self) -> Tensor:
         return self.inverse[self.approximation.pattern.diagonal].to(self.noise.dtype)
 
-    def predictor(self, b: Tensor) -> "TaperedPredictor":
-        return self.approximation.extend(self.solve(self.approximation.columns(b)))
+    def predictor(self, b: Tensor, solved: Tensor | None = None) -> "TaperedPredictor":
+        return self.approximation.extend(self.solve(b) if solved is None else solved)
 
     @torch.no_grad()
     def variance(self, x: Any) -> Tensor:
@@ -284,7 +296,7 @@ class TaperedPredictor:
     def __call__(self, x: Any, verbose: bool = False) -> Tensor:
         x = as_points_like(x, self.points)
         out = self.weights.new_empty(len(x), self.weights.shape[1])
-        for part in track(chunks(0, len(x), _ROWS), "Predict", verbose):
+        for part in track(chunks(0, len(x), ROWS), "Predict", verbose):
             out[part] = _across(self.kernel, self.taper, _take(x, part)) @ self.weights
         return out
 

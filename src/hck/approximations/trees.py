@@ -20,7 +20,7 @@ from hck.hierarchy.smooth import filter_up
 from hck.hierarchy.uncertainty import Uncertainty
 from hck.kernels import Kernel, make_kernel
 from hck.partition import make_tree
-from hck.points import Points, as_points
+from hck.points import Points, VectorPoints, as_points
 
 KINDS = ("hierarchical", "compositional", "independent", "exact")
 
@@ -53,7 +53,8 @@ def plan(
     kernel = make_kernel(kernel)
     points = as_points(x, objects=kernel.takes_objects)
     if kind == "exact":
-        leaf_size, partition, landmarks = len(points), "random_projection", "uniform"
+        leaf_size, landmarks = len(points), "uniform"
+        partition = "random_projection" if isinstance(points, VectorPoints) else "kernel"
     elif kind in ("compositional", "independent"):
         generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
         kernel = kernel.to(points.device, points.dtype)
@@ -94,6 +95,9 @@ class TreeKernel(Approximation):
         return self.blueprint.points.take(
             layout.unsort(torch.arange(layout.tree.n_points, device=layout.tree.device))
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"blueprint": self.blueprint}
 
     def __len__(self) -> int:
         return len(self.blueprint.points)
@@ -137,9 +141,14 @@ class TreeKernel(Approximation):
     # In ways that need less memory -------------------------------------------------------------------
 
     @property
+    def factor_bytes(self) -> int:
+        """What a factorization takes."""
+        return bytes_needed(self.blueprint, 1, 0)[0]
+
+    @property
     def fits(self) -> bool:
         """Whether a factorization fits into the memory budget."""
-        return bytes_needed(self.blueprint, 1, 0)[0] <= self.blueprint.budget
+        return self.factor_bytes <= self.blueprint.budget
 
     def ridge(
         self, noise: float | Tensor, b: Tensor, left_out: bool = False
@@ -179,7 +188,7 @@ class TreeFactorization(Factorization):
     def inverse_diagonal(self) -> Tensor:
         return self.factor.inverse_diagonal()
 
-    def predictor(self, b: Tensor) -> Predictor:
+    def predictor(self, b: Tensor, solved: Tensor | None = None) -> Predictor:
         padded = self.blueprint.layout.pad(b, self.factor.leaf_factor[0])
         return solve_filtered(self.blueprint, self.factor, filter_up(self.factor, padded))
 

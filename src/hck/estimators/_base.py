@@ -28,6 +28,7 @@ from hck.selection.work import Shape
 Result = TypeVar("Result")
 
 _ACCEPTED = [np.float64, np.float32]  # other numbers become the first
+_FEW = 4000  # points of which the exact kernel is affordable a hundred times
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
@@ -38,7 +39,8 @@ _SETTINGS = """approximation : str or hck.approximations.Iterative, default="hie
     and Matérn kernels); ``"tapered"``: sparse, with r numbers in a row (dense features); ``"exact"``: the
     kernel itself, in O(n²) memory and O(n³) time, or, where memory is short, by iteration (`Iterative`).
 leaf_size : int or None, default=None
-    n₀, the largest number of points in a leaf, where the kernel is exact. None: between r and 2r.
+    n₀, the largest number of points in a leaf, where the kernel is exact. None: between r and 2r. This and
+    `partition` are for approximations with trees, and for the preconditioner of `Iterative`.
 partition : {"random_projection", "pca", "kd", "kmeans", "kernel"}, Cutter or Tree, \
         default="random_projection"
     How the domain is cut. ``"kernel"`` needs only kernel values, so it works for objects of any kind.
@@ -262,46 +264,57 @@ class HCKEstimator(BaseEstimator):
     ) -> Approximation:
         """What stands in for the kernel, as the parameters say.
 
-        With `scouting`, a tree or landmarks that were given for other points are left aside, and nothing is
-        solved by iteration, which knows no likelihood.
+        With `scouting`, a tree or landmarks that were given for other points are left aside, and in the place
+        of the exact kernel of many points there is the hierarchical one.
         """
-        partition, landmarks, approximation = self.partition, self.landmarks, self.approximation
-        if scouting and isinstance(partition, Tree):
-            partition = "random_projection" if isinstance(points, VectorPoints) else "kernel"
-        if scouting and not isinstance(landmarks, str):
-            landmarks = "uniform"
-        if scouting and isinstance(approximation, Iterative):
+        approximation = self.approximation
+        if scouting and self._is_exact() and len(points) > _FEW:
+            approximation = "hierarchical"
+        elif scouting and isinstance(approximation, Iterative):
             approximation = "exact"
+        places = {"partition": self.partition, "landmarks": self.landmarks}
+        places = self._places(points) if scouting else places
         return make_approximation(
             approximation,
             kernel.to(points.device, points.dtype),
             points,
             rank=shape.rank,
             leaf_size=shape.leaf_size,
-            partition=partition,
-            landmarks=landmarks,
             jitter=self.jitter,
             memory_budget=self.memory_budget if budget is None else budget,
             generator=torch.Generator(points.device).manual_seed(seed),
             verbose=verbose,
+            **places,
         )
+
+    def _is_exact(self) -> bool:
+        return self.approximation == "exact" or isinstance(self.approximation, Iterative)
+
+    def _is_fixed(self) -> bool:
+        """Whether nothing about the approximation is random, so that several of it are one."""
+        return self._is_exact() or self.approximation == "tapered"
+
+    def _places(self, points: Points) -> dict[str, Any]:
+        """Partition and landmarks for points that need not be the training points."""
+        partition, landmarks = self.partition, self.landmarks
+        if isinstance(partition, Tree) and partition.n_points != len(points):
+            partition = "random_projection" if isinstance(points, VectorPoints) else "kernel"
+        if isinstance(landmarks, Landmarks | list):  # of the nodes of one tree
+            landmarks = "uniform"
+        return {"partition": partition, "landmarks": landmarks}
 
     def _scout(self, kernel: Kernel, points: Points, seed: int, shape: Shape) -> Blueprint:
         """A tree over some of the points, to compare kernels with."""
-        partition, landmarks = self.partition, self.landmarks
-        if isinstance(partition, Tree):
-            partition = "random_projection" if isinstance(points, VectorPoints) else "kernel"
         return plan(
             self.approximation if self.approximation in ("compositional", "independent") else "hierarchical",
             kernel.to(points.device, points.dtype),
             points,
             rank=shape.rank,
             leaf_size=shape.leaf_size,
-            partition=partition,
-            landmarks=landmarks if isinstance(landmarks, str) else "uniform",
             jitter=self.jitter,
             memory_budget=self.memory_budget,
             generator=torch.Generator(points.device).manual_seed(seed),
+            **self._places(points),
         )
 
     @staticmethod

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from hck.approximations import Approximation, Predictor
 from hck.approximations.exact import ExactPredictor
+from hck.errors import NotPositiveDefiniteError
 from hck.estimators._base import HCKEstimator, describe_parameters
 from hck.estimators._scaling import Scaling, other_units
 from hck.hierarchy import Extension, Forest, share_points
@@ -254,7 +255,8 @@ class RidgeEstimator(HCKEstimator):
             make_kernel("gaussian" if self.kernel == "auto" else self.kernel, 1.0)  # or an error
         shape = self._final_shape(points, work / 2)
         if kernel is not None and alpha is not None:
-            return Selection(kernel, alpha, shape.n_trees, shape.leaf_size, shape.rank)
+            name = str(self.approximation)
+            return Selection(kernel, alpha, shape.n_trees, shape.leaf_size, shape.rank, approximation=name)
         contest = Contest(
             data,
             loss,
@@ -270,7 +272,7 @@ class RidgeEstimator(HCKEstimator):
             best.alpha = self._refine(best, data, loss, shape, rng)
             notes.append(f"with this approximation: alpha {best.alpha:.3g}")
         seconds, sizes = time.perf_counter() - start, (shape.n_trees, shape.leaf_size, shape.rank)
-        return Selection(best.kernel, best.alpha, *sizes, met, notes, seconds)
+        return Selection(best.kernel, best.alpha, *sizes, met, notes, seconds, str(self.approximation))
 
     def _refine(
         self,
@@ -284,18 +286,23 @@ class RidgeEstimator(HCKEstimator):
         some, rows = data.draw(_REFINED, rng)
         made = self._approximation(best.kernel, some.points, rng.randint(2**31 - 1), shape, scouting=True)
         relative = 1.0 if some.noise is None else some.noise
-        found = {}
+        found = {best.alpha: np.inf}
         for factor in (0.03, 0.1, 0.3, 1.0, 3.0):
             alpha = best.alpha * factor
-            others = made.ridge(alpha * relative, some.y, left_out=True)[1]
-            assert others is not None
-            found[alpha] = loss(rows)(others.cpu().numpy())
+            try:
+                others = made.ridge(alpha * relative, some.y, left_out=True)[1]
+            except NotPositiveDefiniteError:
+                continue
+            if others is None:  # memory is short
+                break
+            value = float(loss(rows)(others.cpu().numpy())) if others.isfinite().all() else np.inf
+            found[alpha] = value if np.isfinite(value) else np.inf
         return min(found, key=lambda alpha: found[alpha])
 
     def _final_shape(self, points: Points, work: float) -> Shape:
         n_trees = None if isinstance(self.n_trees, str) else self.n_trees
         if self.approximation != "hierarchical":
-            n_trees = n_trees or 1
+            n_trees = 1 if self._is_fixed() else n_trees or 1
         if not isinstance(self.rank, str):
             return Shape(n_trees or 1, self.leaf_size, self.rank)
         if self.approximation in ("nystrom", "fourier", "tapered"):
@@ -318,8 +325,8 @@ class RidgeEstimator(HCKEstimator):
         check_is_fitted(self, "trees_")
         if self._left_out is None:
             raise ValueError(
-                "nothing was left out in `fit`: use leave_one_out=True, or, if you do, give it more memory "
-                "(memory_budget)"
+                "nothing was left out in `fit`: use leave_one_out=True; if you do, memory was too short for "
+                "it (memory_budget), or equations were solved by iteration"
             )
         return self._left_out
 

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from hck import metrics
 from hck.approximations import Approximation, TreeKernel
-from hck.estimators._base import HCKEstimator, describe_parameters
+from hck.approximations.exact import ExactPredictor
+from hck.estimators._base import _FEW, HCKEstimator, describe_parameters
 from hck.estimators._trend import Trend
 from hck.hierarchy.mixture import Mixture
 from hck.hierarchy.posterior import Posterior
@@ -66,10 +67,13 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         Log-normal priors of parameters by name, as (median, standard deviation of the logarithm).
     learn_size : int or None, default=20_000
         The most points to learn parameters on, drawn at random; None for all. Predictions use all points.
+        With the exact kernel, parameters are learned with the hierarchical one if these are thousands.
     n_trees : int, default=1
         How many trees, with partitions and landmarks of their own, to average.
     rank : int, default=128
-        r, the number of landmarks of a node. Accuracy and cost (time r², memory r) grow with it.
+        r, the number of landmarks of a node. Accuracy and cost (time r², memory r) grow with it. Of other
+        approximations their rank, or the mean number of nonzeros of a row; standard deviations of Nyström's
+        are too small far from its landmarks, where its kernel vanishes.
     {settings}
 
     Attributes
@@ -89,6 +93,8 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         Of all training data.
     posterior_ : hck.hierarchy.mixture.Mixture
         What predictions are made of.
+    residuals_ : list of lists of float
+        Where the exact kernel was solved with by iteration: the relative residual after each.
     {attributes}
 
     References
@@ -208,7 +214,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         learned = self._learn(space, data, rng)
         kernel, noise = space.at(learned.theta)
         variance: float | Tensor = known if known is not None else float(noise or 0.0)
-        seeds = rng.randint(2**31 - 1, size=self.n_trees).tolist()
+        seeds = rng.randint(2**31 - 1, size=1 if self._is_fixed() else self.n_trees).tolist()
 
         def condition(approximation: Approximation) -> Any:
             return approximation.condition(variance, data.y, features, bool(self.verbose))
@@ -225,6 +231,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             coefficients_=trend.raw(posterior.coefficients[:, 0].cpu().numpy()),
             log_marginal_likelihood_value_=posterior.log_likelihood,
             posterior_=posterior,
+            residuals_=[m.mean.residuals for m in members if isinstance(m.mean, ExactPredictor)],
             trees_=[member.blueprint.layout.tree for member in members if isinstance(member, Posterior)],
             _space=space,
             _trend=trend,
@@ -272,13 +279,14 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             )
 
         alone = size <= (leaf_size_for(size, self.rank) if self.leaf_size is None else self.leaf_size)
+        alone = alone or (self._is_exact() and size <= _FEW)
 
         def run(how: str, steps: int, start: np.ndarray | None = None) -> Learned:
             return learn(
                 space,
                 data,
                 lambda kernel, points, seed: self._approximation(
-                    kernel, points, seed, self._shape, scouting=not isinstance(self.partition, Tree)
+                    kernel, points, seed, self._shape, scouting=True
                 ),
                 rng,
                 how,
@@ -485,6 +493,8 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         self, X: Any, n_samples: int = 1, random_state: Any = 0, observed: bool = False
     ) -> Any:
         """Draw functions given the observations, jointly at any number of points (Matheron's rule).
+
+        With the tapered and the exact kernel (by iteration) at some thousands of points at most.
 
         Parameters
         ----------

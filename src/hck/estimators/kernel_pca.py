@@ -24,8 +24,6 @@ from hck.kernels import make_kernel
 from hck.points import DensePoints, Points
 from hck.selection.work import Shape
 
-_AT_ONCE = 2**24  # values of the kernel between training points and new ones computed together
-
 
 @describe_parameters
 class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimator):

@@ -1,6 +1,6 @@
 """Every observation predicted from all others, in closed form."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,36 +20,27 @@ class LeftOut(NamedTuple):
     variance: Tensor
 
 
-class Solver(Protocol):
-    """Anything that solves with K = K_h + noise."""
-
-    def solve(self, b: Tensor) -> Tensor: ...
-
-    def inverse_diagonal(self) -> Tensor: ...
-
-
 def leave_one_out(
-    factor: Solver, y: Tensor, solved: Tensor | None = None, explained: Tensor | None = None
-) -> LeftOut:
+    y: Tensor, solved: Tensor, diagonal: Tensor, explained: Tensor | None = None
+) -> LeftOut:  # fmt: skip
     """What the other n − 1 observations say about each, with the same tree, landmarks and noise.
 
     With K = K_h + noise: the residual is [Q y]_i / Q_ii and the variance 1 / Q_ii, where Q = K⁻¹, or, with a
-    mean function H β that is estimated, Q = K⁻¹ − K⁻¹ H (Hᵀ K⁻¹ H)⁻¹ Hᵀ K⁻¹ (Dubrule, 1983). It costs the
-    diagonal of the inverse, and one solution unless that is known.
+    mean function H β that is estimated, Q = K⁻¹ − K⁻¹ H (Hᵀ K⁻¹ H)⁻¹ Hᵀ K⁻¹ (Dubrule, 1983).
 
     Parameters
     ----------
     y : Tensor of shape (n,) or (n, columns)
-    solved : Tensor of the same shape, optional
+    solved : Tensor of the same shape
         Q y.
+    diagonal : Tensor of shape (n,)
+        Of K⁻¹.
     explained : Tensor of shape (n, trends), optional
         E such that Q = K⁻¹ − E Eᵀ.
     """
-    diagonal = factor.inverse_diagonal()
     y = torch.as_tensor(y, dtype=diagonal.dtype, device=diagonal.device)
     if explained is not None:
         diagonal = diagonal - explained.square().sum(1)
-    solved = factor.solve(y) if solved is None else solved
     # 0, but for rounding, where a point alone determines a part of the trend
     least = 0.0 if explained is not None else torch.finfo(diagonal.dtype).eps * float(diagonal.max())
     diagonal = diagonal.clamp_min(least)

@@ -126,7 +126,7 @@ class Posterior:
         along = self.trend.weights @ half_covariance(self.precision).to(self.y)
         weights = self.blueprint.layout.unsort(torch.cat([self.mean.weights, along], 1))
         y = self.blueprint.layout.unpad(self.y)[:, 0]
-        return leave_one_out(self.factor, y, weights[:, 0], weights[:, 1:])
+        return leave_one_out(y, weights[:, 0], self.factor.inverse_diagonal(), weights[:, 1:])
 
     def observations(self) -> tuple[Tensor, Tensor]:
         """Observations and H (n, 1 + trends), and the variances of the noise (n,), in the original order."""
@@ -181,7 +181,9 @@ def ridge_and_left_out(blueprint: Blueprint, noise: float | Tensor, b: Tensor) -
         padded = layout.pad(b, variance)
         factor = Factor(blueprint, variance, blueprint.budget, padded, verbose=blueprint.verbose)
         solved = solve_filtered(blueprint, factor, factor.filtered)
-        return solved, leave_one_out(factor, b, layout.unsort(solved.weights)).mean
+        weights = layout.unsort(solved.weights)
+        columns = b if b.ndim == 2 else b[:, None]
+        return solved, leave_one_out(columns, weights, factor.inverse_diagonal()).mean
 
     return linalg.without_waiting(work, blueprint.points.device)
 

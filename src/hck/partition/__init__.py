@@ -10,7 +10,7 @@ from hck.partition.centres import KMeans, centre_rules
 from hck.partition.cutter import Cutter, grow, leaf_size_for
 from hck.partition.hyperplane import KD, PCA, RandomProjection
 from hck.partition.kernel_cut import KernelCut
-from hck.partition.landmarks import Landmarks, choose_landmarks
+from hck.partition.landmarks import Landmarks, choose_landmarks, known_landmarks
 from hck.partition.tree import Rule, Tree
 from hck.points import Points, VectorPoints
 
@@ -25,6 +25,8 @@ __all__ = [
     "Rule",
     "Tree",
     "choose_landmarks",
+    "known_landmarks",
+    "known_partitions",
     "leaf_size_for",
     "make_tree",
 ]
@@ -36,6 +38,11 @@ _BY_NAME: dict[str, type[Cutter]] = {
     "kmeans": KMeans,
     "kernel": KernelCut,
 }
+
+
+def known_partitions() -> tuple[str, ...]:
+    """The names of ways to cut."""
+    return tuple(_BY_NAME)
 
 
 def make_tree(

@@ -151,6 +151,11 @@ _CHOOSERS: dict[str, Callable[..., Landmarks]] = {
 }
 
 
+def known_landmarks() -> tuple[str, ...]:
+    """The names of ways to choose them."""
+    return tuple(_CHOOSERS)
+
+
 def _given(how: Any, points: Points, tree: Tree) -> Landmarks:
     """Landmarks from one array for all nodes, or from a list of arrays, one for each."""
     nodes = len(tree.inner)

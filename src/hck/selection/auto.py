@@ -74,6 +74,7 @@ class Selection:
         What was done.
     seconds : float
         That selection took.
+    approximation : str
     """
 
     kernel: Kernel
@@ -84,12 +85,14 @@ class Selection:
     candidates: list[Candidate] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    approximation: str = "hierarchical"
 
     def __str__(self) -> str:
-        lines = [
-            f"kernel {self.kernel}, alpha {self.alpha:.3g}",
-            f"{self.n_trees} trees with leaves of {self.leaf_size or self.rank} points and rank {self.rank}",
-        ]
+        shape = f"{self.n_trees} × {self.approximation}, rank {self.rank}"
+        if self.approximation == "hierarchical":
+            leaf_size = self.leaf_size or self.rank
+            shape = f"{self.n_trees} trees with leaves of {leaf_size} points and rank {self.rank}"
+        lines = [f"kernel {self.kernel}, alpha {self.alpha:.3g}", shape]
         if self.candidates:
             lines.append("loss on left-out observations:")
             lines += [f"  {c.loss:.5f}  {c.origin}, alpha {c.alpha:.3g}" for c in self.candidates]

@@ -62,7 +62,8 @@ def left_out_each(
     hierarchical = HierarchicalKernel.of(blueprint)
     for noise in noises:
         try:
-            yield leave_one_out(hierarchical.factor(noise), y)
+            factor = hierarchical.factor(noise)
+            yield leave_one_out(y, factor.solve(y.to(factor.device, factor.dtype)), factor.inverse_diagonal())
         except NotPositiveDefiniteError:
             yield None
 
