@@ -24,10 +24,12 @@ from hck.memory import resolve_budget
 from hck.partition import Tree
 from hck.points import DensePoints, Points, SparsePoints, as_points, as_points_like
 from hck.selection.auto import MOST_LENGTHSCALES, Candidate, Contest, Selection, choose
+from hck.selection.blend import blend_weights
 from hck.selection.likelihood import Observations
 from hck.selection.loss import InUnits, Loss
 from hck.selection.work import UNKNOWN, Shape, allowed_work, features_within, forest_shape
 
+_BLENDED = 3  # candidates at most whose predictions are averaged
 _REFINED = 20_000  # observations on which the ridge of approximations without a tree is chosen
 _MOST_DENSE = 10**8  # numbers: smaller sparse data are made dense where that is faster
 
@@ -52,7 +54,8 @@ fit_time : {"fast", "balanced", "best"} or float, default="balanced"
     half a minute and another for every 60,000 points on two cores; fast a fifth of that, best eight times as
     much. It is an amount of work rather than a clock, so that results are reproducible; only where memory is
     short they depend on how much of it is free (see `memory_budget`). Below some seconds, only Matérn-3/2 is
-    tried.
+    tried. Best also averages the predictions of up to three candidates, with the weights that predict
+    left-out observations best (needs `leave_one_out`).
 leave_one_out : bool, default=True
     Whether `fit` also predicts each training point from all others, in closed form, which takes about half as
     long again: for errors without a hold-out, and for probabilities.
@@ -182,25 +185,42 @@ class RidgeEstimator(HCKEstimator):
             return InUnits(inner, spread.numpy(), intercept.numpy())
 
         selection = self._select(data, units, loss_of, rng)
-        noise: float | Tensor = selection.alpha if relative is None else selection.alpha * relative
         seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
         shape = Shape(selection.n_trees, selection.leaf_size, selection.rank)
 
-        def train(approximation: Approximation) -> tuple[Predictor, Tensor | None]:
-            found, others = approximation.ridge(noise, y, self.leave_one_out)
-            found = share_points(found, points) if isinstance(found, Extension) else found
-            return found, None if others is None else others.cpu()
+        def forest(kernel: Kernel, alpha: float) -> tuple[list[Predictor], np.ndarray | None]:
+            """Trained members, and what they predict of left-out observations."""
+            noise: float | Tensor = alpha if relative is None else alpha * relative
 
-        trained = self._for_each_tree(train, selection.kernel, points, seeds, shape)
-        members, others = [member for member, _ in trained], [each for _, each in trained if each is not None]
+            def train(approximation: Approximation) -> tuple[Predictor, Tensor | None]:
+                found, others = approximation.ridge(noise, y, self.leave_one_out)
+                found = share_points(found, points) if isinstance(found, Extension) else found
+                return found, None if others is None else others.double().cpu()
+
+            trained = self._for_each_tree(train, kernel, points, seeds, shape)
+            others = [each for _, each in trained if each is not None]
+            return [member for member, _ in trained], torch.stack(others).mean(0).numpy() if others else None
+
+        groups, shares = [forest(selection.kernel, selection.alpha)], np.ones(1)
+        if groups[0][1] is not None and len(selection.blend) > 1:
+            groups += [forest(each.kernel, each.alpha) for each in selection.blend[1:]]
+            shares = blend_weights([other for _, other in groups], y.numpy(), weight)
+            for each, share in zip(selection.blend, shares, strict=True):
+                each.weight = float(share)
+        blended = [(*group, float(share)) for group, share in zip(groups, shares, strict=True) if share > 0]
+        members = [member for group, _, _ in blended for member in group]
+        weights = [share / len(group) for group, _, share in blended for _ in group]
+        left_out: Any = None
+        if blended[0][1] is not None:
+            left_out = np.sum([share * other for _, other, share in blended if other is not None], axis=0)
         return {
             "trees_": [member.tree for member in members if isinstance(member, Extension)],
-            "forest_": Forest(members),
+            "forest_": Forest(members, weights if len(blended) > 1 else None),
             "intercept_": intercept.numpy(),
             "selection_": selection,
             "residuals_": [member.residuals for member in members if isinstance(member, ExactPredictor)],
             "_scaling": scaling,
-            "_left_out": torch.stack(others).mean(0).numpy() + intercept.numpy() if others else None,
+            "_left_out": None if left_out is None else left_out + intercept.numpy(),
             "_used": used,
             "_weight": None if weight is None else weight.numpy(),
         }
@@ -253,7 +273,8 @@ class RidgeEstimator(HCKEstimator):
         kernel, alpha = self._given_kernel(), None if isinstance(self.alpha, str) else float(self.alpha)
         if kernel is None:
             make_kernel("gaussian" if self.kernel == "auto" else self.kernel, 1.0)  # or an error
-        shape = self._final_shape(points, work / 2)
+        blends = self.fit_time == "best" and self.leave_one_out and self.approximation == "hierarchical"
+        shape = self._final_shape(points, work / 4 if blends else work / 2)
         if kernel is not None and alpha is not None:
             name = str(self.approximation)
             return Selection(kernel, alpha, shape.n_trees, shape.leaf_size, shape.rank, approximation=name)
@@ -272,7 +293,15 @@ class RidgeEstimator(HCKEstimator):
             best.alpha = self._refine(best, data, loss, shape, rng)
             notes.append(f"with this approximation: alpha {best.alpha:.3g}")
         seconds, sizes = time.perf_counter() - start, (shape.n_trees, shape.leaf_size, shape.rank)
-        return Selection(best.kernel, best.alpha, *sizes, met, notes, seconds, str(self.approximation))
+        found = Selection(best.kernel, best.alpha, *sizes, met, notes, seconds, str(self.approximation))
+        if blends:
+            found.blend = [best, *(each for each in met[1:] if self._joins(each, best))][:_BLENDED]
+        return found
+
+    def _joins(self, candidate: Candidate, best: Candidate) -> bool:
+        """Whether a candidate is nearly as good as the best, and of a kind that may win."""
+        allowed = not self._margin or candidate.many == best.many
+        return allowed and candidate.loss < 1.15 * best.loss
 
     def _refine(
         self,

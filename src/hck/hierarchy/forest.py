@@ -39,16 +39,24 @@ class Forest:
     Attributes
     ----------
     members : list of Predictor
+    weights : list of float or None
+        Of a weighted mean; 1 in all.
     """
 
     members: list[Predictor]
+    weights: list[float] | None = None
 
     def __call__(self, x: Any, verbose: bool = False) -> Tensor:
         """The mean at each point of `x`: shape (points, columns)."""
-        total = self.members[0](x, verbose)
-        for member in self.members[1:]:
-            total += member(x, verbose)
-        return total.div_(len(self.members))
+        if self.weights is None:
+            total = self.members[0](x, verbose)
+            for member in self.members[1:]:
+                total += member(x, verbose)
+            return total.div_(len(self.members))
+        total = self.members[0](x, verbose).mul_(self.weights[0])
+        for member, weight in zip(self.members[1:], self.weights[1:], strict=True):
+            total.add_(member(x, verbose), alpha=weight)
+        return total
 
     @property
     def nbytes(self) -> int:

@@ -56,6 +56,7 @@ class Candidate:
     name: str = ""
     loss: float = np.nan
     many: bool = False  # lengthscales
+    weight: float = 0.0  # in the mean of several
 
 
 @dataclass
@@ -70,6 +71,8 @@ class Selection:
     n_trees, leaf_size, rank : int
     candidates : list of Candidate
         Those that met in the end, the best first.
+    blend : list of Candidate
+        Those whose predictions are averaged, with their weights, if there are several.
     notes : list of str
         What was done.
     seconds : float
@@ -86,6 +89,7 @@ class Selection:
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     approximation: str = "hierarchical"
+    blend: list[Candidate] = field(default_factory=list)
 
     def __str__(self) -> str:
         shape = f"{self.n_trees} × {self.approximation}, rank {self.rank}"
@@ -96,6 +100,9 @@ class Selection:
         if self.candidates:
             lines.append("loss on left-out observations:")
             lines += [f"  {c.loss:.5f}  {c.origin}, alpha {c.alpha:.3g}" for c in self.candidates]
+        if len(self.blend) > 1:
+            lines.append("weights in the mean that predicts left-out observations best:")
+            lines += [f"  {c.weight:.3f}  {c.origin}" for c in self.blend]
         return "\n".join([*lines, *self.notes, f"chosen in {self.seconds:.1f} s"])
 
 

@@ -1,0 +1,72 @@
+"""Weights of several models."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from hck import HCKClassifier, HCKRegressor
+from hck.selection.blend import blend_weights
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_least_squared_error(columns, weighted):
+    y = RNG.normal(size=(200, columns))
+    predicted = [y + scale * RNG.normal(size=y.shape) for scale in (0.3, 0.4, 2.0)]
+    weight = RNG.uniform(size=200) if weighted else None
+    each = np.ones(200) if weight is None else weight
+
+    def error(w):
+        return (each[:, None] * (sum(a * p for a, p in zip(w, predicted, strict=True)) - y) ** 2).sum()
+
+    best = minimize(
+        error,
+        np.full(3, 1 / 3),
+        bounds=[(0, 1)] * 3,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
+        options={"ftol": 1e-14},
+    ).x
+    np.testing.assert_allclose(blend_weights(predicted, y, weight), best, rtol=0, atol=1e-2)
+
+
+def test_a_model_that_adds_nothing_has_no_weight():
+    y = RNG.normal(size=(100, 1))
+    close, far = y + 0.01 * RNG.normal(size=y.shape), RNG.normal(size=y.shape)
+    np.testing.assert_array_equal(blend_weights([close, far], y), [1, 0])
+    np.testing.assert_array_equal(blend_weights([y, y + 1], y), [1, 0])
+
+
+X = RNG.uniform(size=(500, 4))
+Y = np.sin(6 * X[:, 0]) + np.abs(X[:, 1] - 0.5) + 0.1 * RNG.normal(size=500)
+
+
+def test_the_best_regressor_is_a_mean():
+    model = HCKRegressor(fit_time="best", random_state=0)
+    model.fit(X[:400], Y[:400])
+    blend = model.selection_.blend
+    assert 1 < len(blend) <= 3
+    assert sum(each.weight for each in blend) == pytest.approx(1)
+    assert model.forest_.weights is None or sum(model.forest_.weights) == pytest.approx(1)
+    assert "weights in the mean" in str(model.selection_)
+    alone = [
+        HCKRegressor(each.kernel, alpha=each.alpha, scale="standard", leaf_size=400).fit(X[:400], Y[:400])
+        for each in blend
+    ]
+    parts = [other.loo_predict() for other in alone]
+    expected = sum(each.weight * part for each, part in zip(blend, parts, strict=True))
+    np.testing.assert_allclose(model.loo_predict(), expected, rtol=0, atol=1e-6)
+    errors = [np.mean((part - Y[:400]) ** 2) for part in parts]
+    assert np.mean((model.loo_predict() - Y[:400]) ** 2) <= min(errors) + 1e-12
+    new = sum(each.weight * other.predict(X[400:]) for each, other in zip(blend, alone, strict=True))
+    np.testing.assert_allclose(model.predict(X[400:]), new, rtol=0, atol=1e-6)
+
+
+def test_classes():
+    model = HCKClassifier(fit_time="best", random_state=0).fit(X[:400], Y[:400] > 0.5)
+    assert {each.many for each in model.selection_.blend} == {model.selection_.blend[0].many}
+    assert model.score(X[400:], Y[400:] > 0.5) > 0.85
+    np.testing.assert_allclose(model.predict_proba(X[400:]).sum(1), 1)
