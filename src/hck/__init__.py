@@ -3,6 +3,7 @@
 from hck._version import __version__
 from hck.errors import NotPositiveDefiniteError, NumericalWarning
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
+from hck.persistence import load
 
 __all__ = [
     "HCKClassifier",
@@ -12,4 +13,5 @@ __all__ = [
     "NotPositiveDefiniteError",
     "NumericalWarning",
     "__version__",
+    "load",
 ]

@@ -737,12 +737,12 @@ def test_history_can_be_drawn(learned, nothing):
     import matplotlib.pyplot as plt
 
     axes = learned.plot_history()
-    (line,) = axes.get_lines()
-    np.testing.assert_array_equal(line.get_ydata(), learned.history_)
+    np.testing.assert_array_equal(axes.get_lines()[0].get_ydata(), learned.history_)
     assert axes.get_xlabel() == "step"
     _, mine = plt.subplots()
-    assert nothing.plot_history(mine) is mine
     assert learned.plot_history(ax=mine) is mine
+    with pytest.raises(ValueError, match="learn"):
+        nothing.plot_history(mine)
     plt.close("all")
 
 

@@ -220,6 +220,21 @@ class HCKEstimator(BaseEstimator):
             raise ValueError(f"device={str(device)!r} is not supported; use 'cpu' or 'cuda'")
         return device
 
+    # Files ------------------------------------------------------------------------------------------
+
+    def save(self, path: Any, force: bool = False) -> None:
+        """Save this estimator after `fit`, as a folder of data without code; `hck.load` loads it.
+
+        Parameters
+        ----------
+        path : path-like
+        force : bool, default=False
+            Whether to replace a saved model that is there.
+        """
+        from hck.persistence import save  # which knows all estimators
+
+        save(self, path, force)
+
     # The hierarchical kernel ------------------------------------------------------------------------
 
     def _points(self, X: Any) -> Points:

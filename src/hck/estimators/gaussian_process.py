@@ -369,14 +369,10 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
 
     def plot_history(self, ax: Any = None) -> Any:
         """Draw the objective at each step of learning; returns matplotlib's axes."""
-        check_is_fitted(self, "posterior_")
-        if ax is None:
-            import matplotlib.pyplot as plt
+        from hck.plotting import plot_learning  # which needs matplotlib
 
-            _, ax = plt.subplots()
-        ax.plot(np.arange(1, len(self.history_) + 1), self.history_)
-        ax.set(xlabel="step", ylabel="log-likelihood per observation")
-        return ax
+        check_is_fitted(self, "posterior_")
+        return plot_learning(self, ax=ax)
 
     # Predictions ------------------------------------------------------------------------------------
 

@@ -1,0 +1,14 @@
+"""The command line: ``hck --help``."""
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run a command; what went wrong is said in a line, with an exit code of 1, or 130 if interrupted."""
+    try:
+        from hck.cli._app import run
+    except ModuleNotFoundError as error:
+        sys.exit(f"hck: {error.name} is not installed: the command line needs `pip install 'hck[cli]'`")
+    run()

@@ -1,0 +1,3 @@
+from hck.cli import main
+
+main()

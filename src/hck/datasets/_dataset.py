@@ -1,0 +1,70 @@
+"""A data set: records to train on, records to test on, and how errors are measured."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Records to train on and records to test on.
+
+    Attributes
+    ----------
+    name : str
+        A synthetic one is called so: "synthetic cadata".
+    task : {"regression", "binary", "multiclass"}
+    X_train, X_test : ndarray or CSR matrix of shape (n, d)
+    y_train, y_test : ndarray of shape (n,)
+    feature_names : list of str or None
+    source : str
+        Where it came from.
+    synthetic : bool
+        Whether it was made up.
+
+    Examples
+    --------
+    >>> from hck.datasets import synthetic
+    >>> data = synthetic("cadata", n=1000)
+    >>> data
+    Dataset(name='synthetic cadata', task='regression', synthetic=True)
+    >>> data.measure, data.error(data.y_test)
+    ('relative error', 0.0)
+    """
+
+    name: str
+    task: str
+    X_train: Any = field(repr=False)
+    y_train: np.ndarray = field(repr=False)
+    X_test: Any = field(repr=False)
+    y_test: np.ndarray = field(repr=False)
+    feature_names: list[str] | None = field(default=None, repr=False)
+    source: str = field(default="", repr=False)
+    synthetic: bool = False
+
+    @property
+    def measure(self) -> str:
+        """What `error` is."""
+        return "relative error" if self.task == "regression" else "share misclassified"
+
+    def error(self, predicted: Any) -> float:
+        """‖ŷ − y‖ / ‖y‖ on the test records, or the share of them that is misclassified."""
+        predicted = np.asarray(predicted)
+        if predicted.shape != self.y_test.shape:
+            raise ValueError(
+                f"predicted must have the shape of y_test, {self.y_test.shape}, got {predicted.shape}"
+            )
+        if self.task == "regression":
+            return float(np.linalg.norm(predicted - self.y_test) / np.linalg.norm(self.y_test))
+        return float(np.mean(predicted != self.y_test))
+
+    def shrink(self, train: int, test: int) -> "Dataset":
+        """At most so many of the records."""
+        return replace(
+            self,
+            X_train=self.X_train[:train],
+            y_train=self.y_train[:train],
+            X_test=self.X_test[:test],
+            y_test=self.y_test[:test],
+        )

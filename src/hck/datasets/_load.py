@@ -1,0 +1,124 @@
+"""Data sets by name."""
+
+import operator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import shuffle
+
+from hck.datasets._dataset import Dataset
+from hck.datasets._find import Folder, find, is_there
+from hck.datasets._prepare import cut, distinct, scale
+from hck.datasets._registry import REGISTRY, Entry, entry
+from hck.datasets._table import Table
+
+
+def names() -> tuple[str, ...]:
+    """The data sets that `load` knows: first the eight of the paper.
+
+    Examples
+    --------
+    >>> names()[:4]
+    ('cadata', 'YearPredictionMSD', 'ijcnn1', 'covtype.binary')
+    """
+    return tuple(REGISTRY)
+
+
+def is_at_hand(name: str, *, folder: Folder = None) -> bool:
+    """Whether `load` finds a data set without a download."""
+    return is_there(entry(name), folder)
+
+
+def load(
+    name: str, *, split: int = 0, folder: Folder = None, prepare: bool = True, verbose: bool = True
+) -> Dataset:
+    """A real data set, prepared as in the paper.
+
+    It is looked for as ``<name>.npz`` (covtype.binary as covtype.npz, reuters as reuters_money_fx.npz), or as
+    the files of its public home, in the folder that the environment variable HCK_DATA names, then in the
+    cache (``$XDG_CACHE_HOME/hck`` or ``~/.cache/hck``). If it is in neither, it is downloaded to the cache.
+    It is never made up: see `synthetic`.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    split : int, default=0
+        The seed of the shuffle, and of the split 4:1 of sets that come whole. Sets that come split stay so.
+    folder : path-like, default=None
+        Where to look and to download to, instead of all these places.
+    prepare : bool, default=True
+        Scale features to [0, 1] with the records to train on (unless they are in [-1, 1]), and remove
+        records to train on that repeat or contradict others. If False, sets that come whole are only split,
+        and the others are as they came. Sparse sets are always as they came.
+    verbose : bool, default=True
+        Whether to show progress bars.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is nowhere, and cannot be downloaded. The message says what to put where.
+
+    Examples
+    --------
+    Train, and measure as the paper does::
+
+        data = load("cadata")
+        data.error(HCKRegressor().fit(data.X_train, data.y_train).predict(data.X_test))
+    """
+    known = entry(name)
+    split = operator.index(split)
+    if split < 0:
+        raise ValueError(f"split must be a seed, 0 or more, got {split}")
+    tables, source = find(name, known, folder, verbose)
+    comes_whole = len(tables) == 1
+    parts = [(_numbers(table.X, name), _targets(table, known)) for table in tables]
+    if comes_whole:
+        X_train, y_train, X_test, y_test = cut(*parts[0], split)
+    else:
+        (X_train, y_train), (X_test, y_test) = parts
+    if prepare and not known.sparse:
+        if not comes_whole:
+            X_train, y_train = shuffle(X_train, y_train, random_state=split)
+        X_train, y_train = distinct(X_train, y_train, known.task != "regression")
+        X_train, X_test = scale(X_train, X_test, known.unit)
+    return Dataset(
+        name,
+        known.task,
+        X_train.astype(float, copy=False),
+        y_train,
+        X_test.astype(float, copy=False),
+        y_test,
+        feature_names=None if known.names is None else list(known.names),
+        source=source,
+    )
+
+
+def records(name: str, *, folder: Folder = None, verbose: bool = True) -> Table:
+    """All records of a data set that comes whole, in their order, neither split nor scaled.
+
+    Parameters are those of `load`.
+    """
+    known = entry(name)
+    tables, _ = find(name, known, folder, verbose)
+    if len(tables) > 1:
+        raise ValueError(f"{name} comes split into records to train and to test on: use load")
+    X = _numbers(tables[0].X, name).astype(float, copy=False)
+    return Table(X, _targets(tables[0], known), None if known.names is None else list(known.names))
+
+
+def _numbers(X: Any, name: str) -> Any:
+    """Checked."""
+    values = X.data if sp.issparse(X) else X
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError(f"the features of {name} contain NaN or infinity: the file is damaged")
+    return X
+
+
+def _targets(table: Table, known: Entry) -> np.ndarray:
+    """Numbers as floats, classes as integers, and a class against the rest as booleans."""
+    y = np.asarray(table.y)
+    if known.positive is not None:
+        return y == known.positive
+    return y.astype(float if known.task == "regression" else int)

@@ -1,0 +1,96 @@
+"""What the experiments train: one kernel or another in the place of a base kernel, and how good it is."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from hck import HCKClassifier, HCKRegressor
+from hck.datasets import Dataset, is_at_hand, load
+
+METHODS = ("nystrom", "fourier", "independent", "hierarchical")
+LABELS = {
+    "nystrom": "Nyström",
+    "fourier": "Fourier",
+    "independent": "independent",
+    "hierarchical": "hierarchical",
+    "exact": "exact",
+    "forest": "forest of 8",
+    "forest, learned": "forest of 8, learned lengthscales",
+}
+COLOURS = {
+    "nystrom": "#0072b2",
+    "fourier": "#e69f00",
+    "independent": "#009e73",
+    "hierarchical": "#d55e00",
+    "exact": "#000000",
+    "forest": "#cc79a7",
+    "forest, learned": "#56b4e9",
+}
+
+
+def make(data: Dataset, method: str, rank: int, **options: Any) -> HCKRegressor | HCKClassifier:
+    """An estimator for a data set, with features as they are and nothing chosen."""
+    kind = HCKRegressor if data.task == "regression" else HCKClassifier
+    settings = {"scale": None, "leave_one_out": False, "n_trees": 1, "random_state": 0}
+    return kind(approximation=method, rank=rank, **{**settings, **options})
+
+
+def trained(model: Any, data: Dataset, device: str) -> dict[str, float]:
+    """Train and test a model: its error, the seconds of training, and the most memory on a GPU."""
+    model.set_params(device=device)
+    if device == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+    start = time.perf_counter()
+    model.fit(data.X_train, data.y_train)
+    if device == "cuda":
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - start
+    peak = torch.cuda.max_memory_allocated() if device == "cuda" else 0
+    return {"error": data.error(model.predict(data.X_test)), "seconds": seconds, "peak_bytes": peak}
+
+
+def median_distance(X: Any, points: int = 1000) -> float:
+    """Between training points: the scale of the features."""
+    some = torch.as_tensor(np.asarray(X[:points], dtype=float))
+    return float(torch.pdist(some).median())
+
+
+def holdout(data: Dataset, most: int = 100_000, seed: int = 0) -> Dataset:
+    """Four fifths of (some of) the training part to train on, and a fifth to choose parameters by."""
+    order = np.random.default_rng(seed).permutation(len(data.y_train))[:most]
+    held, kept = np.split(order, [len(order) // 5])
+    X, y = data.X_train, data.y_train
+    return replace(data, X_train=X[kept], y_train=y[kept], X_test=X[held], y_test=y[held])
+
+
+def at_hand(names: tuple[str, ...], asked: tuple[str, ...]) -> list[str]:
+    """Those of some data sets that were asked for, or all of them that need no download."""
+    unknown = set(asked) - set(names)
+    if unknown:
+        raise ValueError(f"{sorted(unknown)[0]} is not one of {', '.join(names)}")
+    return [name for name in (asked or names) if asked or is_at_hand(name)]
+
+
+def halvings(n: int, least: int, most: int) -> list[int]:
+    """Ranks n/2^j, rounded down, as the paper has them, from the least to the most."""
+    found = [n >> j for j in range(n.bit_length())]
+    return sorted(rank for rank in found if least <= rank <= most)
+
+
+_cache: dict[str, Dataset] = {}
+
+
+def dataset(name: str, quick: bool = False) -> Dataset:
+    """A data set with the paper's preparation, kept while experiments run on it; small parts if `quick`."""
+    if name not in _cache:
+        _cache.clear()  # one at a time
+        _cache[name] = load(name, verbose=False)
+    data = _cache[name]
+    if not quick:
+        return data
+    few = {"X_train": 2000, "y_train": 2000, "X_test": 1000, "y_test": 1000}
+    return replace(data, **{part: getattr(data, part)[:size] for part, size in few.items()})

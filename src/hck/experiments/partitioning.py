@@ -1,0 +1,93 @@
+"""Figure 4 and Table 2: cuts by random projections against cuts across principal axes."""
+
+import time
+from typing import Any
+
+import torch
+
+from hck.experiments._models import at_hand, dataset, halvings, make, trained
+from hck.experiments._run import Experiment, Options, Record
+from hck.experiments.randomness import bands, curve, sweep
+from hck.kernels import Gaussian
+from hck.partition import make_tree
+from hck.points import as_points
+
+WAYS = ("random_projection", "pca")
+LABELS = {"random_projection": "random projections", "pca": "principal axes"}
+COLOURS = {"random_projection": "#d55e00", "pca": "#0072b2"}
+DATA = ("cadata", "ijcnn1", "covtype.binary", "mnist", "YearPredictionMSD", "SUSY", "acoustic")
+
+
+def measure(point: Record, options: Options) -> list[Record]:
+    return curve(options, point["rank"], point["seed"], "hierarchical", partition=point["partition"])
+
+
+FIGURE = Experiment(
+    "fig4",
+    "cadata: error against lengthscale, with cuts by random projections and across principal axes",
+    sweep(WAYS, "partition"),
+    measure,
+    lambda table, options: bands(table, "partition", WAYS, LABELS, COLOURS),
+    ("lengthscale", "error"),
+)
+
+
+def plan_overhead(options: Options) -> list[Record]:
+    found = []
+    for name in at_hand(DATA, options.data):
+        n = len(dataset(name, options.quick).y_train)
+        ranks = halvings(n, 30, 1100)[-5:]
+        found += [{"data": name, "rank": rank} for rank in (ranks[:2] if options.quick else ranks)]
+    return found
+
+
+def measure_overhead(point: Record, options: Options) -> list[Record]:
+    """The time of both partitions, and of training with the first."""
+    data, rank = dataset(point["data"], options.quick), point["rank"]
+    points, kernel = as_points(data.X_train, device=options.device), Gaussian(1.0)
+    cuts = {way: min(_cut(way, points, kernel, rank) for _ in range(3)) for way in WAYS}
+    model = make(data, "hierarchical", rank, kernel="gaussian", lengthscale=1.0, alpha=0.1)
+    training = trained(model, data, options.device)["seconds"]
+    more = cuts["pca"] - cuts["random_projection"]
+    shares = {"of_partition": more / cuts["random_projection"], "of_training": more / training}
+    seconds = {f"{way.split('_')[0]}_seconds": cuts[way] for way in WAYS}
+    return [seconds | {"training_seconds": training} | shares]
+
+
+def _cut(way: str, points: Any, kernel: Any, rank: int) -> float:
+    start = time.perf_counter()
+    make_tree(way, points, kernel, rank, generator=torch.Generator(points.device).manual_seed(0))
+    if points.device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def draw_overhead(table: Any, options: Options) -> Any:
+    """The table as bars: one panel for each share."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    names = list(dict.fromkeys(table["data"]))
+    for ax, column, of in zip(axes, ("of_partition", "of_training"), ("partition", "training"), strict=True):
+        for i, name in enumerate(names):
+            some = table[table["data"] == name].sort_values("rank")
+            width = 0.8 / len(some)
+            for j, (_, row) in enumerate(some.iterrows()):
+                x = i - 0.4 + (j + 0.5) * width
+                ax.bar(x, 100 * max(row[column], 0.0), width * 0.9, color="#0072b2")
+                place = {"ha": "center", "va": "bottom", "fontsize": 6}
+                ax.text(x, 100 * max(row[column], 0.0), f"{row['rank']:.0f}", **place)
+        ax.set_xticks(range(len(names)), names, rotation=20)
+        ax.set(ylabel=f"% of {of}", title=f"principal axes: overhead against {of}")
+        ax.grid(alpha=0.3, axis="y")
+    return figure
+
+
+TABLE = Experiment(
+    "table2",
+    "the overhead of principal axes, against the partition and against training",
+    plan_overhead,
+    measure_overhead,
+    draw_overhead,
+    ("random_seconds", "pca_seconds", "training_seconds", "of_partition", "of_training"),
+)

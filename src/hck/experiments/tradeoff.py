@@ -1,0 +1,75 @@
+"""Figure 7: more points, or a larger rank? With the exact kernel's curve."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hck.approximations import Iterative
+from hck.experiments._models import at_hand, dataset, make, trained
+from hck.experiments._run import Experiment, Options, Record
+
+DATA = ("covtype.binary", "flights3m")
+SETTINGS = {"covtype.binary": (0.1, 0.01), "flights3m": (0.1, 0.1)}  # lengthscale and alpha
+RANKS = (56, 113, 226, 453, 907)
+EXACT = {"cpu": 10_000, "cuda": 500_000}  # the most points with the exact kernel
+
+
+def plan(options: Options) -> list[Record]:
+    found = []
+    for name in at_hand(DATA, options.data):
+        n = len(dataset(name, options.quick).y_train)
+        sizes = [n >> j for j in range(7) if n >> j >= (200 if options.quick else 1000)]
+        ranks = RANKS[:2] if options.quick else RANKS
+        found += [{"data": name, "rank": r, "n": size} for r in ranks for size in sizes if size > 4 * r]
+        found += [{"data": name, "rank": 0, "n": size} for size in sizes if size <= EXACT[options.device]]
+    return found
+
+
+def measure(point: Record, options: Options) -> list[Record]:
+    """The error with the first n training points; rank 0 stands for the exact kernel."""
+    data = dataset(point["data"], options.quick)
+    data = replace(data, X_train=data.X_train[: point["n"]], y_train=data.y_train[: point["n"]])
+    scale, alpha = SETTINGS[point["data"]]
+    given: dict[str, Any] = {"kernel": "gaussian", "lengthscale": scale, "alpha": alpha}
+    if point["rank"]:
+        model = make(data, "hierarchical", point["rank"], **given)
+    elif point["n"] <= 30_000:
+        model = make(data, "exact", 64, **given)
+    else:
+        model = make(data, "hierarchical", 226, leaf_size=8 * 226, **given)
+        model.set_params(approximation=Iterative())
+    found = trained(model, data, options.device)
+    residuals = model.residuals_[0] if model.residuals_ else []
+    return [found | {"measure": data.measure, "iterations": len(residuals)}]
+
+
+def draw(table: Any, options: Options) -> Any:
+    import matplotlib.pyplot as plt
+
+    names = list(dict.fromkeys(table["data"]))
+    size = (5 * len(names), 4)
+    figure, axes = plt.subplots(1, len(names), figsize=size, squeeze=False, layout="constrained")
+    for ax, name in zip(axes[0], names, strict=True):
+        here = table[table["data"] == name]
+        ranks = sorted(set(here["rank"]) - {0})
+        shades = plt.get_cmap("viridis")(np.linspace(0.85, 0.1, len(ranks)))
+        for rank, shade in zip(ranks, shades, strict=True):
+            some = here[here["rank"] == rank].sort_values("n")
+            ax.plot(some["n"], some["error"], "o-", ms=3, color=shade, label=f"r = {rank}")
+        some = here[here["rank"] == 0].sort_values("n")
+        ax.plot(some["n"], some["error"], "o-", color="black", mfc="none", label="exact kernel")
+        ax.set(xscale="log", xlabel="training points", ylabel=here["measure"].iloc[0], title=name)
+        ax.grid(alpha=0.3)
+        ax.legend(fontsize=7)
+    return figure
+
+
+EXPERIMENT = Experiment(
+    "fig7",
+    "error against the number of training points for several ranks, and with the exact kernel",
+    plan,
+    measure,
+    draw,
+    ("measure", "error", "seconds", "peak_bytes", "iterations"),
+)

@@ -1,0 +1,274 @@
+"""The classes that saved models are made of, and how each is taken apart and put together.
+
+Loading makes objects of these classes only. A new dataclass is one more name in `_DATACLASSES`, another class
+one more line in `_BY_ARGUMENTS`.
+"""
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.preprocessing import OneHotEncoder
+
+from hck.approximations import Exact, Fourier, Iterative, Nystrom, Tapered, TreeKernel
+from hck.approximations._make import _guide
+from hck.approximations._process import Process
+from hck.approximations.exact import ExactPredictor, Guides
+from hck.approximations.features import FeaturePredictor
+from hck.approximations.sparse_cholesky import Elimination
+from hck.approximations.taper import Pattern, Taper
+from hck.approximations.tapered import TaperedPredictor
+from hck.blocks import Blocks
+from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
+from hck.estimators._base import HCKEstimator
+from hck.estimators._categories import Categories
+from hck.estimators._scaling import Scaling
+from hck.estimators._trend import Trend
+from hck.hierarchy import Blueprint, Extension, Forest
+from hck.hierarchy.blueprint import leaves_at_once
+from hck.hierarchy.layout import Layout
+from hck.hierarchy.mixture import Mixture
+from hck.hierarchy.posterior import Posterior
+from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern, Product, Scaled, Sum
+from hck.memory import resolve_budget
+from hck.partition import KD, PCA, KernelCut, KMeans, Landmarks, RandomProjection, Tree
+from hck.partition.centres import CentreRule
+from hck.partition.hyperplane import HyperplaneRule
+from hck.partition.kernel_cut import KernelRule
+from hck.partition.tree import FlatRule, FunctionRule, ScaledRule
+from hck.points import DensePoints, ObjectPoints, SparsePoints
+from hck.selection.auto import Candidate, Selection
+from hck.selection.loss import Calibration
+from hck.selection.space import Space, _Block
+
+Parts = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a model is loaded to.
+
+    Attributes
+    ----------
+    device : torch.device
+    parameter : str or None
+        What the parameter `device` of estimators becomes; None: it stays as it was.
+    """
+
+    device: torch.device
+    parameter: str | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How objects of a class are taken apart and put together.
+
+    Attributes
+    ----------
+    take : callable
+        An object ↦ its parts by name.
+    make : callable
+        (parts, place) ↦ the object.
+    required : frozenset of str
+        Parts that must be there.
+    optional : frozenset of str, or None
+        Others that may be; None for any. A part with a default need not be in files of an older version.
+    on_host : frozenset of str
+        Parts that stay in the CPU's memory whatever the device.
+    """
+
+    take: Callable[[Any], Parts]
+    make: Callable[[Parts, Place], Any]
+    required: frozenset[str]
+    optional: frozenset[str] | None = frozenset()
+    on_host: frozenset[str] = frozenset()
+
+
+def _by_arguments(cls: type, *names: str, optional: tuple[str, ...] = ()) -> Recipe:
+    """Parts are attributes, and arguments of the same names."""
+    every = (*names, *optional)
+    return Recipe(
+        lambda whole: {name: getattr(whole, name) for name in every},
+        lambda parts, place: cls(**_within_memory(parts, place)),
+        frozenset(names),
+        frozenset(optional),
+    )
+
+
+def _of_dataclass(cls: type) -> Recipe:
+    """The fields of a dataclass, without caches."""
+    known = [field for field in fields(cls) if field.name not in _CACHES]
+    plain = [field.default is MISSING and field.default_factory is MISSING for field in known]
+    needed = [field.name for field, must in zip(known, plain, strict=True) if must]
+    return _by_arguments(cls, *needed, optional=tuple(f.name for f in known if f.name not in needed))
+
+
+def _within_memory(parts: Parts, place: Place) -> Parts:
+    """A number of bytes that was free on another machine may be too large for this one."""
+    given = {name: parts[name] for name in ("budget", "memory_budget") if name in parts}
+    sizes = {name: size for name, size in given.items() if isinstance(size, int | float)}
+    if not sizes:
+        return parts
+    most = resolve_budget(None, place.device)
+    return {**parts, **{name: min(size, most) for name, size in sizes.items()}}
+
+
+# Blueprints: the layout follows from the tree --------------------------------------------------------
+
+
+def _take_blueprint(whole: Blueprint) -> Parts:
+    names = ("kernel", "points", "landmarks", "jitter", "budget", "verbose")
+    return {"tree": whole.layout.tree, **{name: getattr(whole, name) for name in names}}
+
+
+def _make_blueprint(parts: Parts, place: Place) -> Blueprint:
+    parts = _within_memory(parts, place)
+    tree, points = parts.pop("tree"), parts["points"]
+    at_once = leaves_at_once(points, tree.n_leaves, parts["landmarks"].rank, parts["budget"])
+    return Blueprint(layout=Layout.of(tree, at_once), **parts)
+
+
+# Preconditioners: by the arguments of the function that makes them -------------------------------------
+
+
+def _take_guides(whole: Guides) -> Parts:
+    parts = {"count": whole.count, "seed": whole.seed}
+    if not (isinstance(whole.make, partial) and whole.make.func is _guide):
+        return {"make": whole.make, **parts}  # which is refused
+    kind, rank, options = whole.make.args
+    return {"kind": kind, "rank": rank, "options": options, **parts}
+
+
+def _make_guides(parts: Parts, place: Place) -> Guides:
+    options = _within_memory(parts["options"], place)
+    return Guides(partial(_guide, parts["kind"], parts["rank"], options), parts["count"], parts["seed"])
+
+
+# Categories: the encoder is fitted again -------------------------------------------------------------
+
+
+def _take_categories(whole: Categories) -> Parts:
+    values = [column.tolist() for column in whole.encoder.categories_]
+    return {"names": whole.names, "positions": whole.positions, "values": values}
+
+
+def _make_categories(parts: Parts, place: Place) -> Categories:
+    values = parts["values"]
+    rows = max(map(len, values))
+    table = [[column[i % len(column)] for column in values] for i in range(rows)]
+    encoder = OneHotEncoder(handle_unknown="ignore").fit(np.array(table, dtype=object))
+    return Categories(parts["names"], parts["positions"], encoder)
+
+
+# Estimators: parameters and what `fit` has set -------------------------------------------------------
+
+# Beside parameters: kernels as plain numbers, which `fit` keeps in the CPU's memory.
+_ON_HOST = ("kernel_", "selection_", "_space")
+_FITTED = ("trees_", "_objects", "_categories")
+_RIDGE = ("forest_", "intercept_", "selection_", "residuals_", "_scaling", "_left_out", "_used", "_weight")
+_PROCESS = (
+    *("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_", "coefficients_"),
+    *("log_marginal_likelihood_value_", "posterior_", "residuals_", "_space", "_trend"),
+)
+_COMPONENTS = (
+    *("eigenvalues_", "eigenvectors_", "explained_variance_", "explained_variance_ratio_"),
+    *("_predictor", "_mean", "_back"),
+)
+
+
+def _of_estimator(cls: type[HCKEstimator], *fitted: str) -> Recipe:
+    names = frozenset(cls._get_param_names())
+
+    def take(whole: HCKEstimator) -> Parts:
+        parts = {**whole.get_params(deep=False), **vars(whole)}  # parameters first
+        return {**parts, "device": parts["device"] and str(parts["device"])}
+
+    def make(parts: Parts, place: Place) -> HCKEstimator:
+        given = {name: value for name, value in parts.items() if name in names}
+        if place.parameter is not None:
+            given["device"] = place.parameter
+        whole = cls(**given)
+        for name in (name for name in parts if name not in names):
+            if not name.isidentifier() or hasattr(cls, name):
+                raise ValueError(f"{name!r} is no name of an attribute")
+            setattr(whole, name, parts[name])
+        return whole
+
+    return Recipe(take, make, frozenset((*_FITTED, *fitted)), None, names.union(_ON_HOST))
+
+
+def device_of(estimator: HCKEstimator) -> torch.device:
+    """Where a fitted estimator computes."""
+    if isinstance(estimator, HCKGaussianProcessRegressor):
+        return estimator.posterior_.members[0].y.device
+    if isinstance(estimator, HCKKernelPCA):
+        return estimator._predictor.points.device
+    assert isinstance(estimator, HCKRegressor | HCKClassifier)
+    return estimator.forest_.members[0].points.device
+
+
+# The table -------------------------------------------------------------------------------------------
+
+_CACHES = ("_kept",)
+
+_DATACLASSES: tuple[type, ...] = (
+    *(Extension, Forest, Mixture, Posterior, Process),
+    *(ExactPredictor, FeaturePredictor, TaperedPredictor),
+    *(Exact, Fourier, Nystrom, Pattern, Taper, Tapered),
+    *(Blocks, Landmarks, Tree),
+    *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
+    *(Calibration, Candidate, Iterative, Scaling, Selection, Space, Trend, _Block),
+)
+
+_BY_ARGUMENTS: dict[type, tuple[str, ...]] = {
+    DensePoints: ("x",),
+    SparsePoints: ("x", "dtype", "device"),
+    Gaussian: ("lengthscale",),
+    InverseMultiquadric: ("lengthscale",),
+    Laplace: ("lengthscale",),
+    Matern: ("lengthscale", "nu"),
+    Product: ("left", "right"),
+    Scaled: ("kernel", "scale"),
+    Sum: ("left", "right"),
+    KD: (),
+    KMeans: ("n_children",),
+    KernelCut: (),
+    PCA: (),
+    RandomProjection: (),
+    Elimination: ("place", "start", "column"),
+    TreeKernel: ("blueprint",),
+}
+
+_ESTIMATORS: dict[type[HCKEstimator], tuple[str, ...]] = {
+    HCKClassifier: (*_RIDGE, "classes_", "calibration_"),
+    HCKGaussianProcessRegressor: _PROCESS,
+    HCKKernelPCA: _COMPONENTS,
+    HCKRegressor: (*_RIDGE, "_one_target"),
+}
+
+RECIPES: dict[type, Recipe] = {
+    **{cls: _of_dataclass(cls) for cls in _DATACLASSES},
+    **{cls: _by_arguments(cls, *names) for cls, names in _BY_ARGUMENTS.items()},
+    **{cls: _of_estimator(cls, *names) for cls, names in _ESTIMATORS.items()},
+    Blueprint: Recipe(
+        _take_blueprint,
+        _make_blueprint,
+        frozenset({"tree", "kernel", "points", "landmarks", "jitter", "budget"}),
+        frozenset({"verbose"}),
+    ),
+    Guides: Recipe(_take_guides, _make_guides, frozenset({"kind", "rank", "options", "count", "seed"})),
+    Categories: Recipe(_take_categories, _make_categories, frozenset({"names", "positions", "values"})),
+}
+
+BY_NAME: dict[str, type] = {cls.__name__: cls for cls in RECIPES}
+ESTIMATORS = tuple(_ESTIMATORS)
+
+# What is refused, in words.
+REFUSED: dict[type, str] = {
+    CallableKernel: "a kernel given by a function",
+    FunctionRule: "a rule given by a function (`route` of the tree)",
+    ObjectPoints: "a set of objects",
+}

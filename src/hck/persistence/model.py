@@ -1,0 +1,124 @@
+"""Save and load estimators."""
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from sklearn.utils.validation import check_is_fitted
+
+from hck._version import __version__
+from hck.estimators._base import HCKEstimator
+from hck.persistence import folder
+from hck.persistence.classes import ESTIMATORS, Place, device_of
+from hck.persistence.decode import Decoder
+from hck.persistence.encode import Encoder
+from hck.persistence.errors import ModelFileError
+
+
+def save(estimator: HCKEstimator, path: str | os.PathLike[str], force: bool = False) -> None:
+    """Save a fitted estimator as a folder of JSON and safetensors.
+
+    What can be computed again, such as factorizations, is not saved.
+
+    Parameters
+    ----------
+    estimator : HCKRegressor, HCKClassifier, HCKGaussianProcessRegressor or HCKKernelPCA
+        Fitted.
+    path : str or path-like
+        The folder to write. Its parent exists.
+    force : bool, default=False
+        Whether a model that is there may be replaced. It stays until the new one is complete.
+
+    Raises
+    ------
+    TypeError
+        If something cannot be saved: functions (as the kernel, the trend or the route of a tree), objects as
+        points, and classes that are not hck's own.
+    FileExistsError
+        If there is something at `path`, and `force` does not help.
+    """
+    if type(estimator) not in ESTIMATORS:
+        known = ", ".join(cls.__name__ for cls in ESTIMATORS)
+        raise TypeError(f"a {type(estimator).__name__} cannot be saved; what can: {known}")
+    check_is_fitted(estimator, "trees_")
+    target = Path(path)
+    folder.check_target(target, force)
+    encoder = Encoder()
+    root = encoder.value(estimator)
+    document = {
+        "hck": __version__,
+        "device": str(device_of(estimator)),
+        "notes": encoder.notes,
+        "model": root,
+        "objects": encoder.objects,
+    }
+    folder.write(target, document, encoder.arrays, force)
+    for note in encoder.notes:
+        warnings.warn(note, UserWarning, stacklevel=2)
+
+
+def load(path: str | os.PathLike[str], device: str | torch.device | None = None) -> Any:
+    """Load an estimator that was saved.
+
+    Loading makes objects of hck's own classes from data, and executes nothing that is in the files. Files
+    that are incomplete, or are not as they were written, are refused. Checksums tell of damage; they do not
+    tell who wrote a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The folder.
+    device : str, torch.device or None, default=None
+        Where the estimator is to compute: ``"cpu"`` or ``"cuda"``, which becomes its parameter `device` too.
+        None: where it did when it was saved, or on the CPU if there is no such device.
+
+    Returns
+    -------
+    The estimator, of the class that was saved
+
+    Raises
+    ------
+    ModelFileError
+        If the files are missing, damaged, altered, or written by a newer version.
+    """
+    where = Path(path)
+    document = folder.read(where)
+    place = _place(folder.entry(document, "device", str), device)
+    with folder.tensors(where, document) as read:
+        decoder = Decoder(folder.entry(document, "objects", list), read, place)
+        estimator = decoder.value(folder.entry(document, "model", dict), place.device)
+    if not isinstance(estimator, ESTIMATORS):
+        raise ModelFileError(f"{where} holds a {type(estimator).__name__}, which is no estimator")
+    return estimator
+
+
+def _place(saved: str, device: str | torch.device | None) -> Place:
+    """Where to load to, given the device of old and the one that is asked for."""
+    if device is not None:
+        try:
+            asked = torch.device(device)
+        except RuntimeError:
+            raise ValueError(f"device={device!r} is not known; use 'cpu' or 'cuda'") from None
+        if not _is_there(asked):
+            raise ValueError(f"device={str(device)!r} was asked for, but torch does not find it here")
+        return Place(asked, str(asked))
+    try:
+        old = torch.device(saved)
+    except RuntimeError as error:
+        raise ModelFileError(f"the device {saved!r} of the saved model is not known") from error
+    if _is_there(old):
+        return Place(old)
+    warnings.warn(
+        f"the model was saved on {saved}, which torch does not find here: it is loaded to the CPU",
+        UserWarning,
+        stacklevel=3,
+    )
+    return Place(torch.device("cpu"), "cpu")
+
+
+def _is_there(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return torch.cuda.is_available() and (device.index or 0) < torch.cuda.device_count()
+    return device.type == "cpu"

@@ -1,0 +1,31 @@
+"""Pictures of trees, matrices, errors, predictions and what was learned, with matplotlib.
+
+Needs ``pip install 'hck[plot]'``. Every function draws on the axes it is given, or on new ones, and returns
+them. All share one look, which is theirs alone: the settings of matplotlib stay as they are. `style` gives it
+to pictures of your own.
+"""
+
+from hck.plotting._style import PALETTE, style
+from hck.plotting.blocks import plot_blocks
+from hck.plotting.calibration import plot_interval_calibration
+from hck.plotting.learning import plot_learning
+from hck.plotting.lengthscales import plot_lengthscales
+from hck.plotting.partition import plot_partition
+from hck.plotting.predictions import plot_predictions
+from hck.plotting.reliability import plot_reliability
+from hck.plotting.tradeoff import plot_tradeoff
+from hck.plotting.tree import plot_tree
+
+__all__ = [
+    "PALETTE",
+    "plot_blocks",
+    "plot_interval_calibration",
+    "plot_learning",
+    "plot_lengthscales",
+    "plot_partition",
+    "plot_predictions",
+    "plot_reliability",
+    "plot_tradeoff",
+    "plot_tree",
+    "style",
+]

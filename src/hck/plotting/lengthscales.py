@@ -1,0 +1,136 @@
+"""How far points influence each other along each feature."""
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hck.kernels import Kernel, make_kernel
+from hck.plotting._check import as_array
+from hck.plotting._style import MARKERS, PALETTE, panel, plain, suit_scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_lengthscales(
+    model: Any,
+    feature_names: Any = None,
+    top: int = 30,
+    *,
+    unit: Any = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw the lengthscale of each feature, the shortest first: those matter most.
+
+    Lengthscales of the regressor and the classifier are those of the scaled features. Those of a Gaussian
+    process are in the units of the features: divide them by something, such as standard deviations (`unit`),
+    to compare them.
+
+    Parameters
+    ----------
+    model : estimator or Kernel
+        A fitted one, with a lengthscale for each feature.
+    feature_names : sequence of str, default=None
+        None: those that the estimator was fitted to, if there are any.
+    top : int, default=30
+        How many features to draw.
+    unit : array-like of shape (n_features,), default=None
+        What to divide the lengthscales by.
+    ax : Axes, default=None
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> ax = plot_lengthscales(Gaussian([3.0, 0.5]), ["wide", "narrow"])
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['narrow', 'wide']
+    """
+    if not isinstance(top, Integral) or top < 1:
+        raise ValueError(f"top must be a whole number, at least 1, got {top!r}")
+    found = lengthscales(model)
+    many = {name: values for name, values in found.items() if values.ndim}
+    if not many:
+        one = ", ".join(f"{float(value):.4g}" for value in found.values()) or "none"
+        raise ValueError(f"there is no lengthscale for each feature to draw; for all features: {one}")
+    d = len(next(iter(many.values())))
+    names = _names(model, feature_names, d)
+    divisor = np.ones(d) if unit is None else np.asarray(as_array(unit), dtype=float)
+    if divisor.shape != (d,) or not (np.isfinite(divisor).all() and (divisor > 0).all()):
+        raise ValueError(f"unit must have a positive number for each of {d} features")
+    shortest = np.min([values / divisor for values in many.values()], 0)
+    chosen = np.argsort(shortest, kind="stable")[: int(top)]
+    with panel(ax, (6.4, 1.2 + 0.24 * len(chosen))) as ax:
+        place = np.arange(len(chosen))
+        for k, (name, values) in enumerate(many.items()):
+            drawn = (values / divisor)[chosen]
+            colour, marker = PALETTE[k % len(PALETTE)], MARKERS[k % len(MARKERS)]
+            label = plain(name.removesuffix("lengthscale").rstrip(".") or name)
+            ax.plot(drawn, place, linestyle="", marker=marker, color=colour, markersize=6, label=label)
+        if not suit_scale(ax, "x", np.concatenate([(values / divisor)[chosen] for values in many.values()])):
+            ax.set_xlim(left=0)
+        ax.set_yticks(place, [plain(names[i], 28) for i in chosen])
+        ax.set_ylim(len(chosen) - 0.5, -0.5)
+        ax.set_xlabel(_label(model, unit is not None))
+        if len(chosen) < d:
+            ax.set_title(f"the {len(chosen)} shortest of {d:,}")
+        if len(many) > 1:
+            ax.legend(title="kernel")
+    return ax
+
+
+def lengthscales(model: Any) -> dict[str, np.ndarray]:
+    """Those of the kernel that an estimator ended up with, by the name of the parameter."""
+    return {
+        name: np.asarray(as_array(value), dtype=float)
+        for name, value in kernel_of(model).parameters().items()
+        if name.split(".")[-1] == "lengthscale"
+    }
+
+
+def kernel_of(model: Any) -> Kernel:
+    """The kernel that an estimator was fitted with."""
+    if isinstance(model, Kernel):
+        return model
+    if hasattr(model, "kernel_"):
+        return model.kernel_
+    if hasattr(model, "selection_"):
+        return model.selection_.kernel
+    if hasattr(model, "eigenvalues_"):
+        return make_kernel(model.kernel, model.lengthscale)
+    raise TypeError(f"expected a kernel or a fitted estimator, got {type(model).__name__}")
+
+
+def feature_names(model: Any) -> list[str] | None:
+    """The names of the features as the kernel sees them: categories are columns of their own, and first."""
+    names = getattr(model, "feature_names_in_", None)
+    categories = getattr(model, "_categories", None)
+    if names is None or categories is None:
+        return None if names is None else [str(name) for name in names]
+    encoded = [
+        f"{name}: {value}"
+        for name, values in zip(categories.names, categories.encoder.categories_, strict=True)
+        for value in values
+    ]
+    return encoded + [str(name) for i, name in enumerate(names) if i not in categories.positions]
+
+
+def _names(model: Any, given: Any, d: int) -> list[str]:
+    names = feature_names(model) if given is None else [str(name) for name in given]
+    if names is None:
+        return [f"feature {i}" for i in range(d)]
+    if len(names) != d:
+        raise ValueError(f"there are {len(names)} feature names for {d} features")
+    return names
+
+
+def _label(model: Any, divided: bool) -> str:
+    if divided:
+        return "lengthscale / unit"
+    scaling = getattr(model, "_scaling", None)
+    scaled = scaling is not None and scaling.factor is not None
+    return "lengthscale of the scaled feature" if scaled else "lengthscale"

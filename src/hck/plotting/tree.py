@@ -1,0 +1,140 @@
+"""A sketch of a tree."""
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hck.partition import Tree
+from hck.plotting._check import check_tree
+from hck.plotting._cut import Cut, describe_leaves
+from hck.plotting._style import BLUE, GREY, INK, PALETTE, RED, panel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_ENDS = 32  # side by side, where it is not said how deep to go
+_MOST_LABELS = 64
+_KINDS = (
+    ("node", "o", BLUE),
+    ("leaf", "s", PALETTE[2]),
+    ("more below", "v", RED),
+)
+
+
+def plot_tree(tree: Tree, max_depth: int | None = None, *, ax: "Axes | None" = None) -> "Axes":
+    """Sketch a tree, with the number of points of its nodes.
+
+    Parameters
+    ----------
+    tree : Tree
+    max_depth : int or None, default=None
+        The last level to draw. None: as many as there is room for. Nodes at the last level that have children
+        say how many leaves are below them.
+    ax : Axes, default=None
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from hck.partition import Tree
+    >>> ax = plot_tree(Tree.from_labels([["a", "x"], ["b", "x"], ["a", "y"], ["a", "x"]]))
+    >>> ax.get_title()
+    '4 points, 3 leaves of 1 to 2 points, depth 2'
+    """
+    check_tree(tree)
+    cut = _cut(tree, max_depth)
+    drawn = np.flatnonzero(cut.level <= cut.depth)
+    place = _places(cut, drawn)
+    ends = set(cut.nodes.tolist())
+    with panel(
+        ax, (float(np.clip(0.3 * len(ends) + 2, 6.4, 14)), float(min(1.6 + 0.8 * cut.depth, 8)))
+    ) as ax:
+        _draw_lines(ax, cut, drawn, place)
+        for name, marker, colour in _KINDS:
+            mine = [i for i in drawn.tolist() if _kind(cut, ends, i) == name]
+            if mine:
+                size = 30 + 170 * np.sqrt(cut.size[mine] / cut.size[0])
+                at = place[mine], -cut.level[mine]
+                ax.scatter(*at, s=size, marker=marker, color=colour, edgecolors="white", label=name, zorder=3)
+        _write_sizes(ax, cut, drawn, place, ends)
+        ax.set(title=f"{tree.n_points:,} points, {describe_leaves(tree)}, depth {tree.depth}", ylabel="level")
+        ax.set_xticks([])
+        ax.set_yticks(-np.arange(cut.depth + 1), [str(k) for k in range(cut.depth + 1)])
+        ax.set_xlim(-0.7, len(ends) - 0.3)
+        ax.set_ylim(-cut.depth - 0.75, 0.5)
+        ax.grid(visible=False)
+        ax.spines[["left", "bottom"]].set_visible(False)
+        if len(drawn) > 1:
+            ax.legend(loc="upper right", labelcolor=INK)
+    return ax
+
+
+def _cut(tree: Tree, max_depth: Any) -> Cut:
+    if max_depth is None:
+        return Cut.within(tree, _MOST_ENDS)
+    if not isinstance(max_depth, Integral) or max_depth < 0:
+        raise ValueError(f"max_depth must be a whole number, at least 0, or None, got {max_depth!r}")
+    return Cut.at(tree, min(int(max_depth), tree.depth))
+
+
+def _places(cut: Cut, drawn: np.ndarray) -> np.ndarray:
+    """Nodes from left to right: the last ones in a row, others above the middle of their children."""
+    place = np.zeros(len(cut.parent))
+    place[cut.nodes] = np.arange(len(cut.nodes))
+    last = set(cut.nodes.tolist())
+    for i in drawn[::-1].tolist():
+        if i not in last:
+            children = drawn[cut.parent[drawn] == i]
+            place[i] = (place[children[0]] + place[children[-1]]) / 2
+    return place
+
+
+def _kind(cut: Cut, ends: set[int], i: int) -> str:
+    if cut.leaf[i]:
+        return "leaf"
+    return "more below" if i in ends else "node"
+
+
+def _draw_lines(ax: "Axes", cut: Cut, drawn: np.ndarray, place: np.ndarray) -> None:
+    from matplotlib.collections import LineCollection
+
+    below = drawn[1:]
+    above = cut.parent[below]
+    lines = np.stack(
+        [np.stack([place[above], -cut.level[above]], 1), np.stack([place[below], -cut.level[below]], 1)], 1
+    )
+    ax.add_collection(LineCollection(list(lines), colors=GREY, linewidths=1))
+
+
+def _write_sizes(ax: "Axes", cut: Cut, drawn: np.ndarray, place: np.ndarray, ends: set[int]) -> None:
+    """Beside nodes, and below the last ones."""
+    upright = len(ends) > 10
+    room = np.bincount(cut.level[drawn], minlength=cut.depth + 1)
+    for i in drawn.tolist():
+        text = f"{cut.size[i]:,}"
+        if i in ends and len(ends) <= _MOST_LABELS:
+            more = "" if cut.leaf[i] else f"\n{cut.n_leaves(i):,} leaves"
+            ax.annotate(
+                text + more,
+                (place[i], -cut.level[i]),
+                (0, -9),
+                textcoords="offset points",
+                ha="center",
+                va="top",
+                rotation=90 if upright else 0,
+                fontsize=8,
+            )
+        elif i not in ends and room[cut.level[i]] <= 16:
+            ax.annotate(
+                text,
+                (place[i], -cut.level[i]),
+                (0, 9),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                fontsize=8,
+                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
+            )

@@ -1,0 +1,77 @@
+"""Numbers and tables as the page shows them."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the page.
+
+    Attributes
+    ----------
+    caption : str
+    head : list of str
+        Of the columns; empty for none.
+    rows : list of lists of str
+        The first cell of each names the row.
+    folded : bool
+        Whether it is only shown when asked for.
+    """
+
+    caption: str
+    head: list[str]
+    rows: list[list[str]]
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """Sentences and tables under a heading."""
+
+    heading: str
+    sentences: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+
+
+def number(value: Any) -> str:
+    """A number with four digits, or all of them if it is a whole one.
+
+    Examples
+    --------
+    >>> number(20640), number(0.0123456), number(-1234.5), number(1.5e-9), number(float("nan"))
+    ('20,640', '0.01235', '-1,234', '1.500e-09', '–')
+    """
+    if isinstance(value, int):
+        return f"{value:,}"
+    value = float(value)
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else str(value)
+    size = math.floor(math.log10(abs(value))) if value else 0
+    return f"{value:,.{max(0, 3 - size)}f}" if -5 < size < 7 else f"{value:.3e}"
+
+
+def in_bytes(count: int) -> str:
+    """A size in a unit that suits it.
+
+    Examples
+    --------
+    >>> in_bytes(512), in_bytes(20_500_000)
+    ('512 B', '20.5 MB')
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} B"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """A number and what it is of.
+
+    Examples
+    --------
+    >>> plural(1, "tree"), plural(2000, "tree"), plural(2, "leaf", "leaves")
+    ('1 tree', '2,000 trees', '2 leaves')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,236 @@
+"""How good a model is on some data."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import confusion_matrix
+
+from hck import metrics
+from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA
+from hck.plotting._check import as_array
+from hck.plotting.reliability import confidence
+from hck.report._text import Section, Table, number, plural
+
+MOST_CLASSES = 20  # of a confusion matrix
+_MOST_COMPONENTS = 20
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Targets and predictions, (n, targets); standard deviations of observations (n,), if they are known."""
+
+    y: np.ndarray
+    mean: np.ndarray
+    std: np.ndarray | None = None
+    note: str = ""
+
+    @property
+    def n(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True)
+class Classification:
+    """Labels and predictions (n,); probabilities (n, classes), if they are known.
+
+    Attributes
+    ----------
+    known : ndarray of bool
+        Whether a label is one of the model's classes.
+    """
+
+    y: np.ndarray
+    predicted: np.ndarray
+    classes: np.ndarray
+    known: np.ndarray
+    proba: np.ndarray | None = None
+
+    @property
+    def n(self) -> int:
+        return len(self.y)
+
+    @property
+    def code(self) -> np.ndarray:
+        """The number of the class of each observation whose label is known."""
+        number = {label: k for k, label in enumerate(self.classes.tolist())}
+        return np.array([number[label] for label in self.y[self.known].tolist()], dtype=int)
+
+
+Outcome = Regression | Classification | None  # None: there is nothing to compare with
+
+
+# Predictions --------------------------------------------------------------------------------------------
+
+
+def predict(model: Any, X: Any, y: Any) -> Outcome:
+    """What a model says of data, beside what was observed."""
+    if isinstance(model, HCKKernelPCA):
+        return None
+    name = type(model).__name__
+    if y is None:
+        raise ValueError(f"a report of a {name} needs the targets, y")
+    y = as_array(y)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    if len(y) != n:
+        raise ValueError(f"X has {n} points but y has {len(y)} values")
+    return _classify(model, X, y) if isinstance(model, HCKClassifier) else _regress(model, X, y)
+
+
+def _regress(model: Any, X: Any, y: np.ndarray) -> Regression:
+    std, note = None, ""
+    if isinstance(model, HCKGaussianProcessRegressor) and not np.ndim(model.noise_):
+        mean, std = (as_array(part) for part in model.predict(X, return_std=True, observed=True))
+    else:
+        mean = as_array(model.predict(X))
+        if isinstance(model, HCKGaussianProcessRegressor):
+            note = (
+                "There are no intervals: the noise of new observations is not known, since that of the "
+                "training points was given one by one."
+            )
+    try:
+        y = y.astype(float)
+    except (TypeError, ValueError):
+        raise ValueError(f"y must be numbers, since the model is a {type(model).__name__}") from None
+    y, mean = y.reshape(len(y), -1), mean.reshape(len(mean), -1)
+    if y.shape != mean.shape:
+        raise ValueError(f"y has {y.shape[1]} targets, but the model predicts {mean.shape[1]}")
+    if not np.isfinite(y).all():
+        raise ValueError("y contains NaN or infinity")
+    return Regression(y, mean, std, note)
+
+
+def _classify(model: HCKClassifier, X: Any, y: np.ndarray) -> Classification:
+    y = y.reshape(len(y), -1)[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    if y.ndim != 1:
+        raise ValueError(f"y must be labels of shape (n_samples,), got {y.shape}")
+    classes = set(model.classes_.tolist())
+    known = np.array([label in classes for label in y.tolist()])
+    if not known.any():
+        raise ValueError(
+            f"y has none of the model's classes: it has labels such as {y[0]!r}, they are such as "
+            f"{model.classes_[0]!r}"
+        )
+    proba = None if model.calibration_ is None else as_array(model.predict_proba(X))
+    return Classification(y, as_array(model.predict(X)), model.classes_, known, proba)
+
+
+# Scores -------------------------------------------------------------------------------------------------
+
+
+def describe_scores(model: Any, outcome: Outcome) -> Section:
+    """Tables of how good the predictions are."""
+    if isinstance(outcome, Regression):
+        return _regression_scores(outcome)
+    if isinstance(outcome, Classification):
+        return _class_scores(outcome)
+    shares = model.explained_variance_ratio_[:_MOST_COMPONENTS]
+    rows = [
+        [f"{k + 1}", number(model.eigenvalues_[k]), f"{100 * share:.3g} %"] for k, share in enumerate(shares)
+    ]
+    head = ["Component", "Eigenvalue", "Share of the variance"]
+    return Section(
+        "How good it is",
+        [f"The components hold {100 * model.explained_variance_ratio_.sum():.3g} % of the variance."],
+        [Table("Components", head, rows)],
+    )
+
+
+def _regression_scores(outcome: Regression) -> Section:
+    columns = [regression_scores(outcome.y[:, k], outcome.mean[:, k]) for k in range(outcome.y.shape[1])]
+    if outcome.std is not None:
+        columns[0] |= interval_scores(outcome.y[:, 0], outcome.mean[:, 0], outcome.std)
+    several = len(columns) > 1
+    head = ["", *([f"Target {k}" for k in range(len(columns))] if several else ["Value"]), "Meaning"]
+    rows = [
+        [name, *(number(column[name]) for column in columns), _MEANINGS[name]] for name in columns[0]
+    ]  # fmt: skip
+    sentences = [f"On {plural(outcome.n, 'point')} of the given data.", outcome.note]
+    return Section("How good it is", [s for s in sentences if s], [Table("Scores", head, rows)])
+
+
+def regression_scores(y: np.ndarray, mean: np.ndarray) -> dict[str, float]:
+    """Of predictions of one target; NaN where a score makes no sense."""
+    error = y - mean
+    spread, size = np.sum((y - y.mean()) ** 2), np.linalg.norm(y)
+    return {
+        "RMSE": float(np.sqrt(np.mean(error**2))),
+        "MAE": float(np.mean(np.abs(error))),
+        "R²": float(1 - np.sum(error**2) / spread) if spread > 0 else np.nan,
+        "Relative error": float(np.linalg.norm(error) / size) if size > 0 else np.nan,
+    }
+
+
+def interval_scores(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[str, float]:
+    """Of predictions with a standard deviation."""
+    return {
+        "NLPD": metrics.nlpd(y, mean, std),
+        "CRPS": metrics.crps(y, mean, std),
+        "Coverage": metrics.coverage(y, mean, std),
+    }
+
+
+def _class_scores(outcome: Classification) -> Section:
+    rows = [[name, number(value), _MEANINGS[name]] for name, value in class_scores(outcome).items()]
+    sentences = [f"On {plural(outcome.n, 'point')} of the given data."]
+    strange = int((~outcome.known).sum())
+    if strange:
+        sentences.append(
+            f"{plural(strange, 'point')} of a class that the model does not know: wrong for the accuracy, "
+            "and left out of the other scores."
+        )
+    if outcome.proba is None:
+        sentences.append("There are no probabilities: the model was fitted with leave_one_out=False.")
+    labels = list(dict.fromkeys([*outcome.classes.tolist(), *outcome.y.tolist()]))
+    if len(labels) > MOST_CLASSES:
+        sentences.append(f"There is no confusion matrix: it would have {len(labels):,} classes.")
+    return Section("How good it is", sentences, [Table("Scores", ["", "Value", "Meaning"], rows)])
+
+
+def class_scores(outcome: Classification) -> dict[str, float]:
+    """Accuracy, and how good the probabilities are, if there are any."""
+    scores = {"Accuracy": float(np.mean(outcome.predicted == outcome.y))}
+    if outcome.proba is not None:
+        code, proba = outcome.code, outcome.proba[outcome.known]
+        own = np.clip(proba[np.arange(len(code)), code], np.finfo(float).tiny, None)
+        scores["Log-loss"] = float(-np.mean(np.log(own)))
+        scores["Calibration error"] = confidence(code, proba).error
+    return scores
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How often each class (a row) was predicted as each (a column)."""
+
+    labels: list[str]
+    counts: list[list[int]]
+    shares: list[list[float]]  # of the row
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> "Confusion | None":
+        """None if there are no classes, or too many."""
+        if not isinstance(outcome, Classification):
+            return None
+        labels = list(dict.fromkeys([*outcome.classes.tolist(), *outcome.y.tolist()]))
+        if len(labels) > MOST_CLASSES:
+            return None
+        place = {label: k for k, label in enumerate(labels)}
+        true, predicted = ([place[each] for each in part.tolist()] for part in (outcome.y, outcome.predicted))
+        counts = confusion_matrix(true, predicted, labels=range(len(labels)))
+        shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+        return cls([str(label) for label in labels], counts.tolist(), shares.round(3).tolist())
+
+
+_MEANINGS = {
+    "RMSE": "root of the mean squared error, in the unit of the target",
+    "MAE": "mean absolute error, in the unit of the target",
+    "R²": "share of the variance that is explained; 1 is perfect, 0 no better than the mean",
+    "Relative error": "norm of the errors over that of the targets",
+    "NLPD": "mean negative log density of what was observed; smaller is better",
+    "CRPS": "mean distance between predicted distributions and observations, in the unit of the target",
+    "Coverage": "share of observations inside 95 % intervals; 0.95 is ideal",
+    "Accuracy": "share of classes that are right",
+    "Log-loss": "mean of −log p(class); smaller is better",
+    "Calibration error": "mean difference between the probability of the predicted class and how often it is "
+    "right; 0 is ideal",
+}
