@@ -236,3 +236,15 @@ def test_as_a_program(files):
 )
 def test_task(y, task):
     assert task_of(np.asarray(y)) == task
+
+
+def test_report(hck, files):
+    hck("fit", "train.csv", "--target", "price", "--fit-time", "0.2", "--out", "model")
+    code, out, _ = hck("report", "model", "--data", "test.csv", "--out", "report.html", "--json")
+    assert code == 0
+    assert json.loads(out)["bytes"] == (files / "report.html").stat().st_size
+    assert "model on test.csv" in (files / "report.html").read_text()
+    assert hck("report", "model", "--data", "test.csv", "--out", "report.html")[0] == 1  # it is there
+    code, _, said = hck("report", "model", "--data", "new.csv", "--out", "other.html")
+    assert code == 1
+    assert "does not have the target" in said
