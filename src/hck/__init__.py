@@ -1,9 +1,10 @@
 """Kernel methods on millions of points, with hierarchically compositional kernels."""
 
+from typing import Any
+
 from hck._version import __version__
 from hck.errors import NotPositiveDefiniteError, NumericalWarning
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
-from hck.persistence import load
 
 __all__ = [
     "HCKClassifier",
@@ -15,3 +16,10 @@ __all__ = [
     "__version__",
     "load",
 ]
+
+
+def load(path: Any, device: Any = None) -> Any:
+    """Load an estimator that was saved; see `hck.persistence.load`."""
+    from hck.persistence import load  # and safetensors, only where it is needed
+
+    return load(path, device)

@@ -54,7 +54,7 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pathlib.Path.replace", interrupt)
+    monkeypatch.setattr("os.replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         made_up(measured).run(options, show=False)
     assert (tmp_path / "made.csv").read_text() == before

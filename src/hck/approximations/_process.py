@@ -12,7 +12,7 @@ from torch import Tensor
 from hck.hierarchy.forest import Predictor
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
 from hck.hierarchy.likelihood import Likelihood, least_squares
-from hck.hierarchy.posterior import half_covariance
+from hck.hierarchy.posterior import Conditioned, half_covariance
 
 if TYPE_CHECKING:
     from hck.approximations._base import Approximation, Factorization
@@ -60,7 +60,7 @@ def _evidence(factor: "Factorization", y: Tensor, h: Tensor) -> tuple[Likelihood
 
 
 @dataclass
-class Process:
+class Process(Conditioned):
     """f and β given y = H β + f(X) + noise, where f has the covariance k̃.
 
     It has the methods of `hck.hierarchy.posterior.Posterior`. Made by `Process.of`.
@@ -123,29 +123,11 @@ class Process:
         """Observations and H (n, 1 + trends), and the variances of the noise (n,)."""
         return self.y, self.noise
 
-    def predict(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
-        """The mean at new points with the trend's features (points, trends): shape (points,)."""
-        return (self.mean(x, verbose) + trend.to(self.y) @ self.coefficients.to(self.y))[:, 0]
+    def latent_variance(self, x: Any, verbose: bool = False) -> Tensor:
+        return self.factor.variance(x).clamp_min(0)
 
-    @torch.no_grad()
-    def variance(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
-        """The variance of the latent function, trend included, at new points: shape (points,)."""
-        out = self.factor.variance(x).clamp_min(0)
-        return out if self.trend is None else out + self._unexplained(x, trend).square().sum(1)
-
-    @torch.no_grad()
-    def covariance(self, x: Any, trend: Tensor) -> Tensor:
-        """The same for pairs of points: shape (points, points)."""
-        out = self.factor.covariance(x)
-        if self.trend is None:
-            return out
-        rest = self._unexplained(x, trend)
-        return out + rest @ rest.mT
-
-    def _unexplained(self, x: Any, trend: Tensor) -> Tensor:
-        """The standard deviations that the uncertainty of β adds along its principal axes."""
-        assert self.trend is not None
-        return (trend.to(self.y) - self.trend(x)) @ half_covariance(self.precision).to(self.y)
+    def latent_covariance(self, x: Any) -> Tensor:
+        return self.factor.covariance(x)
 
     @torch.no_grad()
     def leave_one_out(self) -> LeftOut:
@@ -173,7 +155,7 @@ class Process:
         device = self.y.device
         generator = torch.Generator(device).manual_seed(0) if generator is None else generator
         drawn = self.predict(x, trend)[:, None] + self.factor.sample(x, count, generator)
-        if self.trend is None:
+        if not trend.shape[1]:
             return drawn
         rest = self._unexplained(x, trend)
         normal = torch.randn(rest.shape[1], count, generator=generator, dtype=rest.dtype, device=device)

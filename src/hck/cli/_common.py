@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from hck.files import replacing
+
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
@@ -53,9 +55,8 @@ def write(path: Path, text: str, force: bool = False) -> None:
     """Write a file; if that is interrupted, the old one stays."""
     free(path, force)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".part")
-    draft.write_text(text)
-    draft.replace(path)
+    with replacing(path) as draft:
+        draft.write_text(text)
 
 
 def show(result: dict[str, Any], as_json: bool, title: str = "") -> None:

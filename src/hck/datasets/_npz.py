@@ -1,6 +1,5 @@
 """NumPy's npz files: arrays X and y, dense or the pieces of a CSR matrix, in one part or in several."""
 
-import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hck.datasets._table import Table, refuse_missing
+from hck.files import replacing
 
 _PIECES = ("data", "indices", "indptr", "shape")
 _EXACT = (np.uint8, np.int16, np.float32)  # tried in this order
@@ -53,10 +53,8 @@ def write_npz(path: Path, parts: dict[str | None, Table]) -> None:
         else:
             arrays[x] = _small(table.X)
         arrays[y] = table.y
-    unfinished = path.with_name(path.name + ".part")
-    with unfinished.open("wb") as file:
+    with replacing(path) as draft, draft.open("wb") as file:
         np.savez(file, **arrays)
-    os.replace(unfinished, path)
 
 
 def _read_part(arrays: Mapping[str, np.ndarray], path: Path, part: str | None) -> Table:

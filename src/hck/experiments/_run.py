@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hck.files import replacing
+
 Record = dict[str, Any]
 
 
@@ -118,11 +120,10 @@ def _finished(path: Path, names: Sequence[str]) -> set[str]:
 
 def _append(path: Path, rows: list[list[Any]]) -> None:
     """Add the records of a point: all of them or, if it is interrupted, none."""
-    draft = path.with_suffix(".part")
-    draft.write_text(path.read_text() if path.exists() else "")
-    with draft.open("a", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
-    draft.replace(path)
+    with replacing(path) as draft:
+        draft.write_text(path.read_text() if path.exists() else "")
+        with draft.open("a", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 def _track(todo: list[Record], total: int, name: str, show: bool) -> Any:

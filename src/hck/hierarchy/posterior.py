@@ -1,5 +1,6 @@
 """A Gaussian process given observations: mean, uncertainty, leave-one-out, draws."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,12 +21,67 @@ from hck.hierarchy.uncertainty import Uncertainty
 from hck.points import as_points_like
 
 
-@dataclass
-class Posterior:
-    """f and β given y = H β + f(X) + noise, where f is the hierarchical Gaussian process.
+class Conditioned(ABC):
+    """f and β given y = H β + f(X) + noise, for any covariance of f: what the trend adds to the latent f.
 
     β has no prior: it is estimated by generalised least squares, and its uncertainty is part of that of
-    predictions (O'Hagan, 1978). Made by `Posterior.of`.
+    predictions (O'Hagan, 1978).
+
+    Attributes
+    ----------
+    y : Tensor
+        Has the dtype and the device of results.
+    mean, trend : Predictor
+        x ↦ k(x, X) (K + noise)⁻¹ (y − H β), and the same of H; the second is needed only if H has columns.
+    coefficients : Tensor of shape (trends, 1)
+        β.
+    precision : Tensor of shape (trends, trends)
+        The inverse of the covariance of β.
+    """
+
+    y: Tensor
+    mean: Any
+    trend: Any
+    coefficients: Tensor
+    precision: Tensor
+
+    @abstractmethod
+    def latent_variance(self, x: Any, verbose: bool = False) -> Tensor:
+        """The variance of f at new points if β were known: shape (points,)."""
+
+    @abstractmethod
+    def latent_covariance(self, x: Any) -> Tensor:
+        """The same for pairs of points: shape (points, points)."""
+
+    def predict(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The mean at new points with the trend's features (points, trends): shape (points,)."""
+        return (self.mean(x, verbose) + trend.to(self.y) @ self.coefficients.to(self.y))[:, 0]
+
+    @torch.no_grad()
+    def variance(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The variance of the latent function, trend included, at new points: shape (points,)."""
+        out = self.latent_variance(x, verbose)
+        return out if not trend.shape[1] else out + self._unexplained(x, trend).square().sum(1)
+
+    @torch.no_grad()
+    def covariance(self, x: Any, trend: Tensor) -> Tensor:
+        """The same for pairs of points: shape (points, points)."""
+        out = self.latent_covariance(x)
+        if not trend.shape[1]:
+            return out
+        rest = self._unexplained(x, trend)
+        return out + rest @ rest.mT
+
+    def _unexplained(self, x: Any, trend: Tensor) -> Tensor:
+        """The standard deviations that the uncertainty of β adds along its principal axes."""
+        return (trend.to(self.y) - self.trend(x)) @ half_covariance(self.precision).to(self.y)
+
+
+@dataclass
+class Posterior(Conditioned):
+    """f and β given y = H β + f(X) + noise, where f is the hierarchical Gaussian process.
+
+    Made by `Posterior.of`.
 
     Attributes
     ----------
@@ -92,33 +148,16 @@ class Posterior:
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("factor", "uncertainty")}
 
-    def predict(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
-        """The mean at new points with the trend's features (points, trends): shape (points,)."""
-        return (self.mean(x, verbose) + trend.to(self.y) @ self.coefficients.to(self.y))[:, 0]
-
     @cached_property
     def uncertainty(self) -> Uncertainty:
         """Prepared when it is first asked for, so that means alone do not pay for it."""
         return linalg.without_waiting(lambda: Uncertainty(self.blueprint, self.factor), self.noise.device)
 
-    @torch.no_grad()
-    def variance(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
-        """The variance of the latent function, trend included, at new points: shape (points,)."""
-        out = self.uncertainty.variance(x, verbose)
-        return out if not trend.shape[1] else out + self._unexplained(x, trend).square().sum(1)
+    def latent_variance(self, x: Any, verbose: bool = False) -> Tensor:
+        return self.uncertainty.variance(x, verbose)
 
-    @torch.no_grad()
-    def covariance(self, x: Any, trend: Tensor) -> Tensor:
-        """The same for pairs of points: shape (points, points)."""
-        out = self.uncertainty.covariance(x)
-        if not trend.shape[1]:
-            return out
-        rest = self._unexplained(x, trend)
-        return out + rest @ rest.mT
-
-    def _unexplained(self, x: Any, trend: Tensor) -> Tensor:
-        """The standard deviations that the uncertainty of β adds along its principal axes."""
-        return (trend.to(self.y) - self.trend(x)) @ half_covariance(self.precision).to(self.y)
+    def latent_covariance(self, x: Any) -> Tensor:
+        return self.uncertainty.covariance(x)
 
     @torch.no_grad()
     def leave_one_out(self) -> LeftOut:

@@ -1,12 +1,12 @@
 """Write the page."""
 
 import os
-import secrets
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from hck._version import __version__
+from hck.files import replacing
 from hck.plotting._style import need_matplotlib
 from hck.report.figures import pictures
 from hck.report.model import check_model, describe_choice, describe_model
@@ -55,7 +55,8 @@ def write_report(
     check_model(model)
     need_matplotlib()
     text = render(model, X, y, title)
-    _write(target, text)
+    with replacing(target) as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")
     return target
 
 
@@ -92,14 +93,3 @@ def _check_path(path: Path, force: bool) -> Path:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
     return path
-
-
-def _write(path: Path, text: str) -> None:
-    """All or nothing: to another file beside it, which then takes its name."""
-    other = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with open(other, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(other, path)
-    finally:
-        other.unlink(missing_ok=True)
