@@ -274,7 +274,11 @@ class RidgeEstimator(HCKEstimator):
         if kernel is None:
             make_kernel("gaussian" if self.kernel == "auto" else self.kernel, 1.0)  # or an error
         blends = self.fit_time == "best" and self.leave_one_out and self.approximation == "hierarchical"
-        shape = self._final_shape(points, work / 4 if blends else work / 2)
+        shape = self._final_shape(points, work / 2)
+        if blends:
+            part = self._final_shape(points, work / 4)
+            blends = part.n_trees == shape.n_trees  # one leaf of all points is worth more than several models
+            shape = part if blends else shape
         if kernel is not None and alpha is not None:
             name = str(self.approximation)
             return Selection(kernel, alpha, shape.n_trees, shape.leaf_size, shape.rank, approximation=name)
