@@ -446,5 +446,7 @@ def _choose(
         return points
     if generator is None:
         generator = torch.Generator(points.device).manual_seed(0)
-    halves = Tree.from_labels(torch.arange(len(points)).ge(len(points) // 2).long().numpy()).to(points.device)
+    n = len(points)
+    parent, start, stop = torch.tensor([[-1, 0, 0], [0, 0, n // 2], [n, n // 2, n]])  # any tree has this root
+    halves = Tree(parent, start, stop, torch.arange(n)).to(points.device)
     return choose_landmarks(how, points, halves, rank, kernel, generator).of_slot(0)

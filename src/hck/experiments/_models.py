@@ -75,6 +75,15 @@ def at_hand(names: tuple[str, ...], asked: tuple[str, ...]) -> list[str]:
     return [name for name in (asked or names) if asked or is_at_hand(name)]
 
 
+def few_ticks(axis: Any) -> None:
+    """1, 2 and 5 times powers of ten on a logarithmic axis, as plain numbers."""
+    from matplotlib.ticker import LogLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=6))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("")
+
+
 def halvings(n: int, least: int, most: int) -> list[int]:
     """Ranks n/2^j, rounded down, as the paper has them, from the least to the most."""
     found = [n >> j for j in range(n.bit_length())]

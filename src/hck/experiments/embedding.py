@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from hck import HCKKernelPCA
-from hck.experiments._models import COLOURS, LABELS, METHODS, at_hand, dataset
+from hck.experiments._models import COLOURS, LABELS, METHODS, at_hand, dataset, few_ticks
 from hck.experiments._run import Experiment, Options, Record
 from hck.metrics import alignment_difference
 
@@ -54,6 +54,7 @@ def draw(table: Any, options: Options) -> Any:
             look = {"fmt": "o-", "ms": 3, "capsize": 2, "color": COLOURS[method], "label": LABELS[method]}
             ax.errorbar(x, mean, spread, **look)
         ax.set(xscale="log", yscale="log", xlabel="r", ylabel="alignment difference", title=name)
+        few_ticks(ax.xaxis)
         ax.grid(alpha=0.3)
         ax.legend(fontsize=7)
     return figure
