@@ -283,10 +283,15 @@ class Factor:
         w[-1] = 0
         return w, ambient
 
-    def posterior(self) -> Tensor:
+    def posterior(self, above: Tensor | None = None) -> Tensor:
         """P, the covariance of every inner node's latent given all data: shape (slots, r, r).
 
         P_i = A⁻ᵀ (I + H (M P_p M − M) Hᵀ) A⁻¹.
+
+        Parameters
+        ----------
+        above : Tensor of shape (r, r), optional
+            P of the root's parent, if the root has one.
         """
         identity = torch.eye(self.rank, dtype=self.dtype, device=self.device)
         levels: list[Tensor] = []
@@ -295,8 +300,9 @@ class Factor:
 
             def visit(part: Nodes, level: int = level, out: Tensor = out) -> None:
                 factor, h, m = part.unpack()
-                above = m if level == 0 else levels[level - 1][part.parent]  # the root has H = 0
-                inner = identity + h @ (m @ above @ m - m) @ h.mT
+                before = m if above is None else above[None]  # the root of a whole tree has H = 0
+                before = levels[level - 1][part.parent] if level else before
+                inner = identity + h @ (m @ before @ m - m) @ h.mT
                 half = linalg.unwhiten_(factor, inner)
                 whole = linalg.unwhiten_(factor, half.mT)
                 out[part.here] = (whole + whole.mT) / 2
@@ -323,9 +329,9 @@ class Factor:
                 gain.append(linalg.unwhiten_(factor, h @ m))
         return HierarchicalMatrix(self.layout, residual, basis, torch.cat(gain), -self.posterior())
 
-    def inverse_diagonal(self) -> Tensor:
-        """The diagonal of (K_h + noise)⁻¹, in the original order."""
-        covariance = self.posterior()
+    def inverse_diagonal(self, above: Tensor | None = None) -> Tensor:
+        """The diagonal of (K_h + noise)⁻¹, in the original order; `above` as for `posterior`."""
+        covariance = self.posterior(above)
         out = covariance.new_empty(self.layout.tree.n_points + 1, 1)
 
         def visit(leaves: tuple[Batch, Tensor, Tensor]) -> None:

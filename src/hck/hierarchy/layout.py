@@ -69,7 +69,7 @@ class Layout:
             zero = torch.zeros_like(tree.leaf_parent)
             return cls(tree, per_chunk, leaves, [0] * len(leaves), zero, zero, zero, [(0, 1)])
         slot = torch.arange(len(tree.host.inner), device=tree.device)
-        parent = send(_parent(tree), tree.device)
+        parent = send(parent_slots(tree), tree.device)
         return cls(tree, per_chunk, leaves, leaf_levels, tree.leaf_parent, slot, parent, tree.inner_levels)
 
     @property
@@ -129,7 +129,7 @@ class Layout:
 
     def cut(self, depth: int) -> tuple["Layout", list["Layout"]]:
         """The trunk above a depth of the whole tree, and the branches from there on."""
-        parent = _parent(self.tree)
+        parent = parent_slots(self.tree)
         first, stop = self.levels[depth]
         number = torch.full_like(parent, -1)  # of the branch of each inner node
         number[first:stop] = torch.arange(stop - first)
@@ -159,13 +159,13 @@ class Layout:
             [level - depth for level in leaf_levels],
             send(local[tree.host.leaf_parent].where(mine, -1), device),
             send(members, device),
-            send(local[_parent(tree)[members]], device),
+            send(local[parent_slots(tree)[members]], device),
             [(stop - count, stop) for stop, count in zip(stops, counts, strict=True) if count],
             above,
         )
 
 
-def _parent(tree: Tree) -> Tensor:
+def parent_slots(tree: Tree) -> Tensor:
     """The slot of each inner node's parent, 0 for the root; in the CPU's memory."""
     host = tree.host
     return host.slot[host.parent[host.inner].clamp_min(0)]

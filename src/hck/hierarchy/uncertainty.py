@@ -49,14 +49,17 @@ class Uncertainty:
     blueprint : Blueprint
     factor : Factor
         Of this kernel's matrix and the noise.
+    above : Tensor of shape (r, r), optional
+        P of the root's parent, if this is a branch of a larger tree.
     """
 
     blueprint: Blueprint
     factor: Factor
+    above: Tensor | None = None
     posterior: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
-        self.posterior = self.factor.posterior()
+        self.posterior = self.factor.posterior(self.above)
         self.blueprint = self.blueprint.part(self.factor.layout)
         self.blueprint.prepare_leaves()
 

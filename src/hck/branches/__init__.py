@@ -1,0 +1,17 @@
+"""A tree in pieces: a trunk and its branches, each of which is worked on by itself.
+
+A tree cut at some depth is a *trunk*, the nodes above, and *branches*, the nodes from there on with their
+points. A branch needs its own points and the landmarks of the node that it hangs from. It sends up one
+message, hears one vector (and one matrix, for variances), and then predicts whatever falls into it. So
+branches can be on disk one after another (`hck.outofcore`) or on many machines (`hck.dask`).
+
+`Trunk.of` cuts by a sample of the points; `Branch.grow` makes a branch of all that fall into it;
+`assemble` puts all of them together into the tree that they are.
+"""
+
+from hck.branches.assemble import assemble
+from hck.branches.branch import Branch
+from hck.branches.message import Message, Reply
+from hck.branches.trunk import Trunk, branches_for
+
+__all__ = ["Branch", "Message", "Reply", "Trunk", "assemble", "branches_for"]

@@ -1,0 +1,107 @@
+"""Trunk and branches as the one tree that they are."""
+
+import torch
+from torch import Tensor
+
+from hck.blocks import Blocks
+from hck.branches.trunk import Trunk
+from hck.hierarchy.extend import Extension
+from hck.partition import Landmarks, Rule, Tree
+from hck.partition.hyperplane import HyperplaneRule
+from hck.points import Points
+
+
+def assemble(trunk: Trunk, parts: list[Extension], rows: list[Tensor]) -> Extension:
+    """The function that branches evaluate together, on one device and in one piece.
+
+    Parameters
+    ----------
+    trunk : Trunk
+    parts : list of Extension
+        What `Branch.solve` returned, for each branch.
+    rows : list of Tensor
+        Where the points of each branch are among all points.
+    """
+    tree = _join_trees(trunk, parts, rows)
+    columns = parts[0].weights.shape[1]
+    points, landmarks = _join_points(trunk, parts, tree)
+    # leaves are numbered level by level, and in a level branch by branch
+    level = torch.cat([part.tree.level[part.tree.leaves] for part in parts])
+    by_level = level.argsort(stable=True)
+    rank = landmarks.rank
+    heard = torch.cat([part.landmark_weights.expand(-1, rank, columns) for part in parts])[by_level]
+    weights = torch.cat([part.weights for part in parts])
+    return Extension(trunk.kernel, tree, points, landmarks, weights, heard, min(p.budget for p in parts))
+
+
+def _join_trees(trunk: Trunk, parts: list[Extension], rows: list[Tensor]) -> Tree:
+    """Level by level, and in a level branch by branch; the first node of a branch's tree is the trunk's."""
+    top, own = trunk.tree, [part.tree for part in parts]
+    device = top.device
+    sizes = torch.tensor([tree.n_points for tree in own], device=device)
+    before = sizes.cumsum(0) - sizes
+    count = top.n_nodes - top.n_leaves  # nodes so far
+    ends = _ends(top, before, before + sizes)
+    parents, starts, stops = [top.parent[:count]], [ends[0][:count]], [ends[1][:count]]
+    rules: list[Rule] = list(top.rules or ())
+    numbers = [torch.zeros_like(tree.parent) for tree in own]  # in the whole tree
+    for k, number in enumerate(numbers):
+        number[0] = top.parent[top.leaves[k]]
+    depth = max(tree.depth for tree in own)
+    for level in range(1, depth + 1):
+        for k, tree in enumerate(own):
+            here = (tree.level == level).nonzero().squeeze(1)
+            numbers[k][here] = torch.arange(count, count + len(here), device=device)
+            count += len(here)
+            parents.append(numbers[k][tree.parent[here]])
+            starts.append(tree.start[here] + before[k])
+            stops.append(tree.stop[here] + before[k])
+        known = [tree.rules[level] for tree in own if tree.rules and level < tree.depth]
+        if known:
+            rules.append(_join_rules([rule for rule in known if isinstance(rule, HyperplaneRule)]))
+    order = torch.cat([rows[k].to(device)[tree.order] for k, tree in enumerate(own)])
+    return Tree(torch.cat(parents), torch.cat(starts), torch.cat(stops), order, tuple(rules))
+
+
+def _ends(top: Tree, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the points of the trunk's nodes begin and end, given those of its leaves."""
+    first, last = torch.zeros_like(top.parent), torch.zeros_like(top.parent)
+    first[top.leaves], last[top.leaves] = start, stop
+    for node in reversed(range(top.n_nodes)):
+        if not top.is_leaf[node]:
+            child = (top.parent == node).nonzero().squeeze(1)
+            first[node], last[node] = first[child].min(), last[child].max()
+    return first, last
+
+
+def _join_rules(rules: list[HyperplaneRule]) -> HyperplaneRule:
+    """One rule for the inner nodes of a level, branch after branch."""
+    offset = torch.tensor([0, *(len(rule.directions) for rule in rules)]).cumsum(0).tolist()
+    return HyperplaneRule(
+        torch.cat([rule.directions for rule in rules]),
+        torch.cat([rule.pick + more for rule, more in zip(rules, offset[:-1], strict=True)]),
+        torch.cat([rule.threshold for rule in rules]),
+    )
+
+
+def _join_points(trunk: Trunk, parts: list[Extension], tree: Tree) -> tuple[Points, Landmarks]:
+    """All points in the tree's order, followed by landmarks that are none of them."""
+    sizes = [part.tree.n_points for part in parts]
+    every = [torch.arange(len(part.points), device=part.points.device) for part in parts]
+    own = [part.points.take(e[:n]) for part, e, n in zip(parts, every, sizes, strict=True)]
+    rest = [part.points.take(e[n:]) for part, e, n in zip(parts, every, sizes, strict=True)]
+    points = own[0].join([*own[1:], trunk.landmarks.points, *rest])
+    before, n, rank = 0, sum(sizes), trunk.rank
+    after = n + len(trunk.landmarks.points)
+    top = trunk.landmarks.blocks.index
+    found, level = [torch.where(top >= 0, top + n, -1)], [torch.full_like(top[:, 0], -1)]
+    for part, size in zip(parts, sizes, strict=True):
+        index = part.landmarks.blocks.index[1:]
+        moved = torch.where(index < size, index + before, index - size + after)
+        found.append(torch.where(index >= 0, moved, -1))
+        level.append(part.tree.level[part.tree.inner][1:])
+        before += size
+        after += len(part.points) - size
+    by_level = torch.cat(level).argsort(stable=True)
+    index = torch.cat([torch.nn.functional.pad(each, (0, rank - each.shape[1]), value=-1) for each in found])
+    return points, Landmarks(points, Blocks(index[by_level], bool((index >= 0).all())))

@@ -1,0 +1,142 @@
+"""A branch of a tree, with its points."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hck import linalg
+from hck.blocks import Blocks
+from hck.branches.message import Message, Reply
+from hck.branches.trunk import Trunk, check_partition
+from hck.hierarchy.blueprint import Blueprint, leaves_at_once
+from hck.hierarchy.extend import Extension
+from hck.hierarchy.factor import Factor
+from hck.hierarchy.layout import Layout
+from hck.hierarchy.ridge import landmark_weights
+from hck.hierarchy.smooth import smooth_down
+from hck.memory import resolve_budget
+from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
+from hck.partition.hyperplane import HyperplaneRule, as_vectors
+from hck.points import Points, VectorPoints
+
+
+@dataclass
+class Branch:
+    """What hangs from a node of a trunk. Made by `Branch.grow`.
+
+    Its tree begins with that node, which has the branch as its only child, and the landmarks of the trunk.
+
+    Attributes
+    ----------
+    blueprint : Blueprint
+        Of the branch without that node; its points are in the tree's order, and landmarks follow them.
+    """
+
+    blueprint: Blueprint
+
+    @classmethod
+    def grow(
+        cls,
+        trunk: Trunk,
+        number: int,
+        points: Points,
+        leaf_size: int,
+        partition: Any = "random_projection",
+        landmarks: Any = "uniform",
+        memory_budget: Any = None,
+        generator: torch.Generator | None = None,
+        verbose: bool = False,
+    ) -> "Branch":
+        """Cut the points of a branch further, and choose landmarks.
+
+        Parameters
+        ----------
+        number : int
+            Which of the trunk's branches it is.
+        points : Points
+            All that `trunk.route` sends to it.
+        leaf_size : int
+            n₀, the same for all branches.
+        """
+        check_partition(partition)
+        if len(points) == 0:
+            raise ValueError(
+                f"branch {number} has no points: so many are alike that the sample did not separate them; "
+                "use fewer branches"
+            )
+        device, n, rank = points.device, len(points), trunk.rank
+        generator = torch.Generator(device).manual_seed(0) if generator is None else generator
+        kernel = trunk.kernel.to(device, points.dtype)
+        tree = make_tree(partition, points, kernel, rank, leaf_size, generator)
+        tree = _under_a_node(tree, as_vectors(points))
+        points = points.take(tree.order)
+        own = _without_the_node(tree)
+        chosen = choose_landmarks(landmarks, points, own, rank, kernel, generator)
+        above = trunk.above(number).to(device)
+        more = [above] if chosen.points is points else [chosen.points, above]
+        offset = 0 if chosen.points is points else n
+        points = points.join(more)
+        index = torch.full((1 + len(own.inner), rank), -1, device=device)
+        index[0, : len(above)] = torch.arange(len(points) - len(above), len(points), device=device)
+        blocks = chosen.blocks.index
+        index[1:, : blocks.shape[1]] = torch.where(blocks >= 0, blocks + offset, -1)
+        joined = Landmarks(points, Blocks(index, bool((index >= 0).all())))
+        budget = resolve_budget(memory_budget, device)
+        layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, rank, budget)).cut(1)[1][0]
+        return cls(Blueprint(kernel, points, joined, trunk.jitter, layout, budget, verbose))
+
+    @property
+    def tree(self) -> Tree:
+        return self.blueprint.layout.tree
+
+    def factor(self, noise: float | Tensor, b: Tensor) -> Factor:
+        """Go up with right-hand sides (n, columns), which, like the noise, are in the original order."""
+        source = self.blueprint
+        variance = source.pad_noise(noise)
+        padded = source.layout.pad(b, variance)
+        return linalg.without_waiting(
+            lambda: Factor(source, variance, source.budget, padded, verbose=source.verbose), variance.device
+        )
+
+    @staticmethod
+    def message(factor: Factor) -> Message:
+        """What to send to the trunk."""
+        sent = factor.message
+        return Message(sent.information[0].cpu(), sent.mean[0].cpu(), float(factor.log_determinant))
+
+    def solve(self, factor: Factor, reply: Reply) -> Extension:
+        """Go down: x ↦ k_h(x, X) (K_h + noise)⁻¹ b for all points X of the tree, and x in this branch."""
+        source, b = self.blueprint, factor.filtered.b
+
+        def work() -> Extension:
+            w = torch.zeros_like(b)
+            ambient = b.new_empty(self.tree.n_leaves, source.rank, b.shape[1])
+            smooth_down(factor, factor.filtered, w, ambient, reply.state.to(b.device))
+            landmark_weights(source, ambient)
+            return Extension(
+                source.kernel, self.tree, source.points, source.landmarks, w[:-1], ambient, source.budget
+            )
+
+        return linalg.without_waiting(work, b.device)
+
+
+def _under_a_node(tree: Tree, points: VectorPoints) -> Tree:
+    """The tree as the only child of one more node, which then has an inner node below it in any case."""
+    device = points.device
+    nowhere = torch.zeros(1, points.n_features, dtype=points.dtype, device=device)
+    first = torch.zeros(1, dtype=torch.long, device=device)
+    only_child = HyperplaneRule(nowhere, first, nowhere.new_full((1,), torch.inf))
+    for _ in range(1 if tree.depth else 2):
+        parent = torch.cat([tree.parent[:1], tree.parent + 1])
+        start, stop = (torch.cat([ends[:1], ends]) for ends in (tree.start, tree.stop))
+        tree = Tree(parent, start, stop, tree.order, (only_child, *(tree.rules or ())))
+    return tree
+
+
+def _without_the_node(tree: Tree) -> Tree:
+    """The branch alone, over points that are in its order already."""
+    assert tree.rules is not None
+    order = torch.arange(tree.n_points, device=tree.device)
+    return Tree(tree.parent[1:] - 1, tree.start[1:], tree.stop[1:], order, tree.rules[1:])

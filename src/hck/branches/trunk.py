@@ -1,0 +1,175 @@
+"""The top of a tree."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hck import linalg
+from hck.blocks import Blocks
+from hck.branches.message import Message, Reply
+from hck.hierarchy.blueprint import Blueprint, default_jitter
+from hck.hierarchy.factor import Factor
+from hck.hierarchy.layout import Layout, parent_slots
+from hck.hierarchy.smooth import smooth_down
+from hck.hierarchy.steps import Inbox
+from hck.kernels import Kernel, make_kernel
+from hck.memory import resolve_budget
+from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
+from hck.points import Points, as_points
+
+# Sizes of branches vary by 1/√s of themselves, where s is the points of the sample in each: with so many, the
+# largest of a thousand are within 5 %.
+POINTS_PER_BRANCH = 5000
+PARTITIONS = ("random_projection", "pca", "kd")  # those that cut in halves, by hyperplanes
+
+
+@dataclass
+class Trunk:
+    """The nodes of a tree down to some depth, where its branches begin. Made by `Trunk.of`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    tree : Tree
+        Without points. Its leaves are the branches, all of the same depth.
+    landmarks : Landmarks
+    jitter : float
+    """
+
+    kernel: Kernel
+    tree: Tree
+    landmarks: Landmarks
+    jitter: float
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Any,
+        sample: Any,
+        n_branches: int,
+        rank: int,
+        partition: Any = "random_projection",
+        landmarks: Any = "uniform",
+        jitter: float | None = None,
+        generator: torch.Generator | None = None,
+    ) -> "Trunk":
+        """Cut the domain so that each branch has as many points of a sample.
+
+        Parameters
+        ----------
+        kernel : Kernel, or what `hck.kernels.make_kernel` takes
+        sample : Points or array-like of shape (points, d)
+            Drawn at random from all points: some thousands for each branch, that they become equally large.
+        n_branches : int
+            A power of two, at least 2.
+        rank : int
+            r, the number of landmarks of a node.
+        partition : {"random_projection", "pca", "kd"}
+        landmarks, jitter : as for `HierarchicalKernel.build`
+        generator : torch.Generator, optional
+        """
+        points = as_points(sample)
+        check_partition(partition)
+        if n_branches < 2 or n_branches & (n_branches - 1):
+            raise ValueError(f"the number of branches must be a power of two, at least 2, got {n_branches}")
+        if len(points) < n_branches:
+            raise ValueError(f"{n_branches} branches need at least as many points, got {len(points)}")
+        kernel = make_kernel(kernel).to(points.device, points.dtype)
+        generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
+        each = len(points) // n_branches
+        points = points.take(torch.arange(each * n_branches, device=points.device))
+        tree = make_tree(partition, points, kernel, rank, each, generator)
+        points = points.take(tree.order)
+        chosen = choose_landmarks(landmarks, points, tree, rank, kernel, generator)
+        nothing = torch.zeros_like(tree.parent)
+        bare = Tree(tree.parent, nothing, nothing, tree.order[:0], tree.rules)
+        jitter = default_jitter(kernel, points) if jitter is None else jitter
+        return cls(kernel, bare, _only(chosen), jitter)
+
+    @property
+    def n_branches(self) -> int:
+        return self.tree.n_leaves
+
+    @property
+    def rank(self) -> int:
+        return self.landmarks.rank
+
+    def route(self, x: Points) -> Tensor:
+        """The branch of each point."""
+        return self.tree.route(x)
+
+    def above(self, branch: int) -> Points:
+        """The landmarks of the node that a branch hangs from."""
+        return self.landmarks.of_slot(int(self.tree.leaf_parent[branch]))
+
+    def solve(self, messages: list[Message], covariance: bool = False) -> tuple[list[Reply], float]:
+        """What each branch hears, and the log-determinant of the whole K_h + noise.
+
+        Parameters
+        ----------
+        messages : list of Message
+            Of all branches, in their order.
+        covariance : bool
+            Whether variances are wanted.
+        """
+        if len(messages) != self.n_branches:
+            raise ValueError(f"{len(messages)} messages of {self.n_branches} branches")
+        layout = self._layout()
+        first, stop = layout.levels[-1]
+        device, dtype = self.landmarks.points.device, self.landmarks.points.dtype
+        where = self.tree.leaf_parent - first
+        nothing = torch.zeros(1, messages[0].mean.shape[1], dtype=dtype, device=device)
+        information = torch.stack([each.information for each in messages]).to(device)
+        mean = torch.stack([each.mean for each in messages]).to(device)
+        budget = resolve_budget(None, device)
+        source = Blueprint(self.kernel, self.landmarks.points, self.landmarks, self.jitter, layout, budget)
+
+        def work() -> tuple[Tensor, Tensor | None, float]:
+            received = Inbox.empty(stop - first, self.rank, nothing)
+            received.pour(where, Inbox(information, mean))
+            factor = Factor(source, nothing.new_zeros(1), budget, nothing, received)
+            unused = nothing.new_empty(self.n_branches, self.rank, nothing.shape[1])
+            state = smooth_down(factor, factor.filtered, nothing, unused)[-1]
+            spread = factor.posterior()[first:stop] if covariance else None
+            return state, spread, float(factor.log_determinant)
+
+        state, spread, own = linalg.without_waiting(work, device)
+        replies = [Reply(state[i], None if spread is None else spread[i]) for i in where.tolist()]
+        return replies, own + sum(each.log_determinant for each in messages)
+
+    def _layout(self) -> Layout:
+        """Inner nodes without leaves: those are in the branches."""
+        tree = self.tree
+        slot = torch.arange(len(tree.host.inner), device=tree.device)
+        none = torch.full_like(tree.leaf_parent, -1)
+        parent = parent_slots(tree).to(tree.device)
+        return Layout(tree, lambda width, count: count, [], [], none, slot, parent, tree.inner_levels)
+
+
+def branches_for(n: int, leaf_size: int, bytes_per_point: float, budget: float) -> int:
+    """How many branches n points are cut into, so that one stays within a budget of bytes.
+
+    A power of two, at least 2, and no more than leave some leaves to each.
+    """
+    number = 2
+    while n * bytes_per_point > number * budget and n > 8 * number * leaf_size:
+        number *= 2
+    return number
+
+
+def check_partition(partition: Any) -> None:
+    if partition not in PARTITIONS:
+        raise ValueError(
+            f"partition={partition!r} cannot be cut into branches, which are halves by hyperplanes; use one "
+            f"of {', '.join(PARTITIONS)}"
+        )
+
+
+def _only(landmarks: Landmarks) -> Landmarks:
+    """The same, without the points that are no landmarks."""
+    index, mask = landmarks.blocks.index, landmarks.blocks.mask
+    number = torch.full_like(index, -1)
+    number[mask] = torch.arange(int(mask.sum()), device=index.device)
+    return Landmarks(landmarks.points.take(index[mask]), Blocks(number, landmarks.blocks.full))
