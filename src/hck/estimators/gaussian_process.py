@@ -458,7 +458,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             )
         y = self._restore_training(self._training_data().y)
         return {
-            "rmse": float(np.sqrt(np.mean((y - mean) ** 2))),
+            "rmse": metrics.rmse(y, mean),
             "lpd": -metrics.nlpd(y, mean, std),
             "crps": metrics.crps(y, mean, std),
             "coverage": metrics.coverage(y, mean, std),
