@@ -132,10 +132,10 @@ class Piece:
     left_out: Tensor | None = None
 
 
-def with_parameters(**more: Any) -> Callable[[type], type]:
+def with_parameters(**more: Any) -> Callable[[Any], Any]:
     """A decorator that gives an estimator more parameters than the class that it extends, with defaults."""
 
-    def extend(cls: type) -> type:
+    def extend(cls: Any) -> Any:
         begin = cls.__init__
         old = inspect.signature(begin)
         extra = [inspect.Parameter(k, inspect.Parameter.KEYWORD_ONLY, default=v) for k, v in more.items()]
@@ -146,7 +146,7 @@ def with_parameters(**more: Any) -> Callable[[type], type]:
             begin(self, *args, **given)
 
         __init__.__signature__ = old.replace(parameters=[*old.parameters.values(), *extra])  # type: ignore[attr-defined]
-        cls.__init__ = __init__  # type: ignore[misc]
+        cls.__init__ = __init__
         return cls
 
     return extend
