@@ -42,7 +42,7 @@ class Branch:
         trunk: Trunk,
         number: int,
         points: Points,
-        leaf_size: int,
+        leaf_size: int | None = None,
         partition: Any = "random_projection",
         landmarks: Any = "uniform",
         memory_budget: Any = None,
@@ -57,8 +57,8 @@ class Branch:
             Which of the trunk's branches it is.
         points : Points
             All that `trunk.route` sends to it.
-        leaf_size : int
-            n₀, the same for all branches.
+        leaf_size : int or None
+            n₀; None: between r and 2r.
         """
         check_partition(partition)
         if len(points) == 0:

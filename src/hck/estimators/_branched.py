@@ -41,7 +41,7 @@ class Plan:
         One for each tree.
     seeds : list of int
         One for each tree.
-    leaf_size : int
+    leaf_size : int or None
     partition, landmarks : str
     dtype, device : str
     memory_budget : int, float, str or None
@@ -53,7 +53,7 @@ class Plan:
     scaling: Scaling
     trunks: list[Trunk]
     seeds: list[int]
-    leaf_size: int
+    leaf_size: int | None
     partition: str
     landmarks: str
     dtype: str
@@ -113,8 +113,8 @@ class Plan:
             return Piece(solved)
         weights = grown.blueprint.layout.unsort(solved.weights).double().cpu()
         diagonal = factor.inverse_diagonal(reply.covariance.to(solved.weights.device)).double().cpu()
-        left_out = b.double() - weights / diagonal[:, None]
-        return Piece(solved, left_out[torch.as_tensor(probes)])
+        some = torch.as_tensor(probes)
+        return Piece(solved, b[some].double() - weights[some] / diagonal[some, None], b[some])
 
 
 @dataclass
@@ -124,12 +124,16 @@ class Piece:
     Attributes
     ----------
     extension : Extension
-    left_out : Tensor of shape (probes, columns), or None
-        Right-hand sides predicted from all others.
+    left_out, observed : Tensor of shape (probes, columns), or None
+        Right-hand sides predicted from all others, and what they are.
+    rows : Tensor of shape (points,), or None
+        Where the points of the branch are among all.
     """
 
     extension: Extension
     left_out: Tensor | None = None
+    observed: Tensor | None = None
+    rows: Tensor | None = None
 
 
 def with_parameters(**more: Any) -> Callable[[Any], Any]:
@@ -183,7 +187,7 @@ def probes_of(rows: np.ndarray, n: int) -> np.ndarray:
 
 
 def plan_ridge(
-    estimator: RidgeEstimator, plain: RidgeEstimator, n: int, n_branches: int, x: np.ndarray, y: np.ndarray
+    estimator: RidgeEstimator, plain: RidgeEstimator, n_branches: int, x: np.ndarray, y: np.ndarray
 ) -> tuple[Plan, Selection]:
     """Settle everything for ridge regression by a sample of the points.
 
@@ -193,8 +197,6 @@ def plan_ridge(
         Whose parameters count.
     plain : RidgeEstimator
         One that chooses what is not given when it is fitted on points in memory; it is fitted here.
-    n : int
-        All points.
     x, y : ndarray of shape (sample, d) and (sample, …)
     """
     check_settings(estimator)
@@ -211,9 +213,8 @@ def plan_ridge(
         selection, scaling = plain.selection_, plain._scaling
         selection.blend = []
     seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
-    leaf_size = selection.leaf_size or leaf_size_for(n, selection.rank)
     plan = Plan(
-        *(selection.kernel, selection.alpha, scaling, [], seeds, leaf_size),
+        *(selection.kernel, selection.alpha, scaling, [], seeds, selection.leaf_size),
         *(estimator.partition, estimator.landmarks, estimator.dtype, device, estimator.memory_budget),
     )
     plan.trunks = make_trunks(plan, x, n_branches, selection.rank, estimator.jitter)

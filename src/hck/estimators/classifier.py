@@ -133,7 +133,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        self._left_out_values()  # or an error
+        if self.calibration_ is None:
+            self._left_out_values()  # which says why
         score = self.decision_function(X)
         score = score.cpu().numpy() if isinstance(score, Tensor) else score
         return self.calibration_(score.reshape(len(score), -1))

@@ -6,7 +6,6 @@ one more line in `_BY_ARGUMENTS`.
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ import torch
 from sklearn.preprocessing import OneHotEncoder
 
 from hck.approximations import Exact, Fourier, Iterative, Nystrom, Tapered, TreeKernel
-from hck.approximations._make import _guide
 from hck.approximations._process import Process
 from hck.approximations.exact import ExactPredictor, Guides
 from hck.approximations.features import FeaturePredictor
@@ -22,8 +20,10 @@ from hck.approximations.sparse_cholesky import Elimination
 from hck.approximations.taper import Pattern, Taper
 from hck.approximations.tapered import TaperedPredictor
 from hck.blocks import Blocks
+from hck.branches import Message, Trunk
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.estimators._base import HCKEstimator
+from hck.estimators._branched import Piece, Plan
 from hck.estimators._categories import Categories
 from hck.estimators._scaling import Scaling
 from hck.estimators._trend import Trend
@@ -131,22 +131,6 @@ def _make_blueprint(parts: Parts, place: Place) -> Blueprint:
     return Blueprint(layout=Layout.of(tree, at_once), **parts)
 
 
-# Preconditioners: by the arguments of the function that makes them -------------------------------------
-
-
-def _take_guides(whole: Guides) -> Parts:
-    parts = {"count": whole.count, "seed": whole.seed}
-    if not (isinstance(whole.make, partial) and whole.make.func is _guide):
-        return {"make": whole.make, **parts}  # which is refused
-    kind, rank, options = whole.make.args
-    return {"kind": kind, "rank": rank, "options": options, **parts}
-
-
-def _make_guides(parts: Parts, place: Place) -> Guides:
-    options = _within_memory(parts["options"], place)
-    return Guides(partial(_guide, parts["kind"], parts["rank"], options), parts["count"], parts["seed"])
-
-
 # Categories: the encoder is fitted again -------------------------------------------------------------
 
 
@@ -217,8 +201,9 @@ _CACHES = ("_kept",)
 _DATACLASSES: tuple[type, ...] = (
     *(Extension, Forest, Mixture, Posterior, Process),
     *(ExactPredictor, FeaturePredictor, TaperedPredictor),
-    *(Exact, Fourier, Nystrom, Pattern, Taper, Tapered),
+    *(Exact, Fourier, Guides, Nystrom, Pattern, Taper, Tapered),
     *(Blocks, Landmarks, Tree),
+    *(Message, Piece, Plan, Trunk),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
     *(Calibration, Candidate, Iterative, Scaling, Selection, Space, Trend, _Block),
 )
@@ -259,7 +244,6 @@ RECIPES: dict[type, Recipe] = {
         frozenset({"tree", "kernel", "points", "landmarks", "jitter", "budget"}),
         frozenset({"verbose"}),
     ),
-    Guides: Recipe(_take_guides, _make_guides, frozenset({"kind", "rank", "options", "count", "seed"})),
     Categories: Recipe(_take_categories, _make_categories, frozenset({"names", "positions", "values"})),
 }
 

@@ -43,20 +43,24 @@ def save(estimator: HCKEstimator, path: str | os.PathLike[str], force: bool = Fa
         known = ", ".join(cls.__name__ for cls in ESTIMATORS)
         raise TypeError(f"a {type(estimator).__name__} cannot be saved; what can: {known}")
     check_is_fitted(estimator, "trees_")
-    target = Path(path)
-    folder.check_target(target, force)
+    folder.check_target(Path(path), force)
+    for note in write_parts(Path(path), estimator, device_of(estimator), force):
+        warnings.warn(note, UserWarning, stacklevel=2)
+
+
+def write_parts(path: Path, value: Any, device: torch.device, force: bool = True) -> list[str]:
+    """Write anything that saved models are made of, as a folder; what is not kept is returned, in words."""
     encoder = Encoder()
-    root = encoder.value(estimator)
+    root = encoder.value(value)
     document = {
         "hck": __version__,
-        "device": str(device_of(estimator)),
+        "device": str(device),
         "notes": encoder.notes,
         "model": root,
         "objects": encoder.objects,
     }
-    folder.write(target, document, encoder.arrays, force)
-    for note in encoder.notes:
-        warnings.warn(note, UserWarning, stacklevel=2)
+    folder.write(path, document, encoder.arrays, force)
+    return encoder.notes
 
 
 def load(path: str | os.PathLike[str], device: str | torch.device | None = None) -> Any:
@@ -83,15 +87,19 @@ def load(path: str | os.PathLike[str], device: str | torch.device | None = None)
     ModelFileError
         If the files are missing, damaged, altered, or written by a newer version.
     """
-    where = Path(path)
-    document = folder.read(where)
-    place = _place(folder.entry(document, "device", str), device)
-    with folder.tensors(where, document) as read:
-        decoder = Decoder(folder.entry(document, "objects", list), read, place)
-        estimator = decoder.value(folder.entry(document, "model", dict), place.device)
+    estimator = read_parts(Path(path), device)
     if not isinstance(estimator, ESTIMATORS):
-        raise ModelFileError(f"{where} holds a {type(estimator).__name__}, which is no estimator")
+        raise ModelFileError(f"{path} holds a {type(estimator).__name__}, which is no estimator")
     return estimator
+
+
+def read_parts(path: Path, device: str | torch.device | None = None) -> Any:
+    """Read what `write_parts` has written."""
+    document = folder.read(path)
+    place = _place(folder.entry(document, "device", str), device)
+    with folder.tensors(path, document) as read:
+        decoder = Decoder(folder.entry(document, "objects", list), read, place)
+        return decoder.value(folder.entry(document, "model", dict), place.device)
 
 
 def _place(saved: str, device: str | torch.device | None) -> Place:

@@ -1,0 +1,190 @@
+"""Tables that are read block by block."""
+
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_BLOCK = 2**26  # bytes that are read at once
+
+
+class Rows(ABC):
+    """Rows of a table, of which some are read at a time.
+
+    Attributes
+    ----------
+    n, width : int
+        Rows and columns.
+    called : str
+        For messages.
+    """
+
+    n: int
+    width: int
+    called: str
+
+    @abstractmethod
+    def blocks(self, size: int, start: int = 0) -> Iterator[np.ndarray]:
+        """The rows from `start` on, `size` at a time, the last ones fewer: arrays (rows, columns)."""
+
+    def __len__(self) -> int:
+        return self.n
+
+    def block_size(self, more: int = 0) -> int:
+        """How many rows to read at once, if each comes with that many more numbers."""
+        return int(np.clip(_BLOCK // (8 * (self.width + more)), 1, max(1, self.n)))
+
+    def fingerprint(self) -> str:
+        """The shape and the first rows, by which other data are told from these."""
+        first = next(self.blocks(min(self.n, 1000)))
+        digest = hashlib.sha256(repr((self.n, self.width)).encode())
+        digest.update((first if first.dtype != object else first.astype("U")).tobytes())
+        return digest.hexdigest()
+
+
+class ArrayRows(Rows):
+    """Anything with a shape that gives rows by slices: an ndarray, a memory map, an HDF5 or a zarr array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = ArrayRows(np.arange(10.0).reshape(5, 2))
+    >>> [len(block) for block in rows.blocks(2)]
+    [2, 2, 1]
+    """
+
+    def __init__(self, array: Any, called: str = "X") -> None:
+        shape = tuple(array.shape)
+        if len(shape) not in (1, 2):
+            raise ValueError(f"{called} must have one or two dimensions, got shape {shape}")
+        self.array, self.called = array, called
+        self.n, self.width = int(shape[0]), 1 if len(shape) == 1 else int(shape[1])
+
+    def blocks(self, size: int, start: int = 0) -> Iterator[np.ndarray]:
+        for i in range(start, self.n, size):
+            block = np.asarray(self.array[i : min(i + size, self.n)])
+            yield block.reshape(len(block), -1)
+
+
+class ParquetRows(Rows):
+    """Columns of a parquet file, or of a folder of them, in the order of their names.
+
+    Parameters
+    ----------
+    path : path-like
+    columns : list of str, optional
+        By default all.
+    """
+
+    def __init__(self, path: Any, columns: list[str] | None = None, called: str = "X") -> None:
+        import pyarrow.dataset
+
+        self.called = called
+        is_folder = isinstance(path, str | os.PathLike) and os.path.isdir(path)
+        files = sorted(map(str, Path(path).rglob("*.parquet"))) if is_folder else path
+        self.data = pyarrow.dataset.dataset(files, format="parquet")
+        names = self.data.schema.names
+        missing = [name for name in columns or [] if name not in names]
+        if missing:
+            raise ValueError(f"{path} has no column {missing[0]!r}; its columns: {', '.join(names)}")
+        self.columns = names if columns is None else columns
+        self.n, self.width = self.data.count_rows(), len(self.columns)
+
+    def blocks(self, size: int, start: int = 0) -> Iterator[np.ndarray]:
+        waiting: list[np.ndarray] = []
+        count, skip = 0, start
+        for batch in self.data.to_batches(columns=self.columns, batch_size=min(size, 2**17)):
+            if skip >= batch.num_rows:
+                skip -= batch.num_rows
+                continue
+            some = batch.slice(skip)
+            skip = 0
+            block = np.stack([some.column(k).to_numpy(zero_copy_only=False) for k in range(self.width)], 1)
+            waiting.append(block)
+            count += len(block)
+            while count >= size:
+                every = np.concatenate(waiting)
+                yield every[:size]
+                waiting, count = [every[size:]], count - size
+        if count:
+            yield np.concatenate(waiting)
+
+
+def as_rows(data: Any, called: str = "X") -> Rows:
+    """Rows of an array, or of what is at a path.
+
+    Parameters
+    ----------
+    data : Rows, array, or path-like
+        An ndarray, memory map, `h5py.Dataset` or `zarr.Array`; the path of an `.npy` file, of a zarr array
+        (`.zarr`), of a parquet file or of a folder of these; or ``"FILE.h5::NAME"``.
+    """
+    if isinstance(data, Rows):
+        return data
+    if isinstance(data, str | os.PathLike):
+        return _at(os.fspath(data), called)
+    if hasattr(data, "shape") and hasattr(data, "__getitem__") and not hasattr(data, "iloc"):
+        return ArrayRows(data, called)
+    return ArrayRows(np.asarray(data), called)
+
+
+def as_pair(X: Any, y: Any) -> tuple[Rows, Rows]:
+    """Rows of features and of targets; y may be the name of a column of X in parquet files."""
+    rows: Rows = as_rows(X)
+    target: Rows
+    if isinstance(rows, ParquetRows) and isinstance(y, str) and not os.path.exists(y):
+        files = rows.data.files
+        target, rows = ParquetRows(files, [y], "y"), ParquetRows(files, [c for c in rows.columns if c != y])
+    else:
+        target = as_rows(y, "y")
+    if rows.n != target.n:
+        raise ValueError(f"X has {rows.n:,} rows but y has {target.n:,}")
+    if rows.n < 2 or rows.width == 0:
+        raise ValueError(f"X has {rows.n} rows and {rows.width} columns: too few to learn from")
+    return rows, target
+
+
+def _at(path: str, called: str) -> Rows:
+    file, _, name = path.partition("::")
+    where = Path(file)
+    if not where.exists():
+        raise FileNotFoundError(f"there is no file or folder {file} to read {called} from")
+    if where.suffix == ".npy":
+        return ArrayRows(np.load(where, mmap_mode="r"), called)
+    if where.suffix in (".h5", ".hdf5"):
+        return ArrayRows(_hdf5(where, name), called)
+    if where.suffix == ".zarr":
+        import zarr
+
+        return ArrayRows(zarr.open_array(where, mode="r"), called)
+    if where.suffix in (".parquet", ".pq") or (where.is_dir() and any(where.rglob("*.parquet"))):
+        return ParquetRows(where, None, called)
+    raise ValueError(f"{file} is none of .npy, .h5::NAME, .zarr, .parquet, or a folder of parquet files")
+
+
+def _hdf5(where: Path, name: str) -> Any:
+    import h5py
+
+    file = h5py.File(where, "r")
+    names = [key for key in file if isinstance(file[key], h5py.Dataset)]
+    if not name and len(names) == 1:
+        name = names[0]
+    if name not in file:
+        raise ValueError(f"write {where}::NAME, with one of the arrays in it: {', '.join(names)}")
+    return file[name]
+
+
+def check_numbers(block: np.ndarray, first: int, called: str) -> np.ndarray:
+    """A block as numbers that are finite, or an error that names the row."""
+    try:
+        block = block if block.dtype in (np.float32, np.float64) else block.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{called} has something that is no number in rows from {first:,} on") from None
+    good = np.isfinite(block).all(1)
+    if not good.all():
+        raise ValueError(f"{called} has NaN or infinity in row {first + int(np.argmin(good)):,}")
+    return block

@@ -1,0 +1,228 @@
+"""Training on disk, against the same tree in memory; and stopped runs that go on."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+import hck
+from hck import HCKClassifier, HCKRegressor
+from hck.estimators._branched import Plan
+from hck.hierarchy import Blueprint, ridge
+from hck.hierarchy.layout import Layout
+from hck.outofcore import DiskHCKClassifier, DiskHCKRegressor
+from hck.outofcore.spool import Spool
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+GIVEN = {"kernel": "gaussian", "lengthscale": 0.4, "alpha": 0.02, "rank": 16, "random_state": 0}
+SMALL = {**GIVEN, "memory_budget": "1MB"}  # several branches
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(6000, 3))
+    y = np.sin(6 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(6000)
+    return X, y, rng.uniform(size=(500, 3))
+
+
+def test_the_same_tree_in_memory(data, tmp_path):
+    X, y, new = data
+    model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y)
+    predicted, local = model.predict(new), model.to_local()
+    assert model._known["plan"].n_branches >= 4
+    assert type(local) is HCKRegressor
+    np.testing.assert_allclose(local.predict(new), predicted, rtol=1e-10, atol=1e-10)
+    found = local.forest_.members[0]
+    layout = Layout.of(found.tree, lambda width, count: count)
+    jitter = model._known["plan"].trunks[0].jitter
+    blueprint = Blueprint(found.kernel, found.points, found.landmarks, jitter, layout, 2**30)
+    whole = ridge(blueprint, 0.02, torch.from_numpy(y - y.mean()))
+    torch.testing.assert_close(found.weights, whole.weights, rtol=1e-8, atol=1e-8)
+    in_memory = HCKRegressor(**GIVEN, leave_one_out=False).fit(X, y)
+    truth = np.sin(6 * new[:, 0]) + new[:, 1] ** 2
+    assert np.abs(predicted - truth).mean() < 1.2 * np.abs(in_memory.predict(new) - truth).mean()
+
+
+def test_left_out_rows(data, tmp_path):
+    X, y, _ = data
+    model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y)
+    np.testing.assert_array_equal(model.loo_rows_, np.arange(6000))
+    np.testing.assert_allclose(model.loo_observed_[:, 0], y)
+    expected = HCKRegressor(**GIVEN).fit(X, y).loo_predict()
+    error, usual = np.abs(model.loo_predicted_[:, 0] - y).mean(), np.abs(expected - y).mean()
+    assert error == pytest.approx(usual, rel=0.1)
+    with pytest.raises(ValueError, match="loo_rows_"):
+        model.loo_predict()
+
+
+def test_a_saved_copy_in_memory(data, tmp_path):
+    X, y, new = data
+    model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y)
+    model.to_local().save(tmp_path / "local")
+    np.testing.assert_allclose(hck.load(tmp_path / "local").predict(new), model.predict(new), rtol=1e-10)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classes(data, classes, tmp_path):
+    X, y, new = data
+    label = np.array(["low", "middle", "up"])[np.digitize(y, [0.3, 1.0][: classes - 1])]
+    model = DiskHCKClassifier(**SMALL, folder=tmp_path / "model").fit(X, label)
+    usual = HCKClassifier(**GIVEN).fit(X, label)
+    assert model.classes_.tolist() == usual.classes_.tolist()
+    assert (model.predict(new) == usual.predict(new)).mean() > 0.97
+    np.testing.assert_allclose(model.predict_proba(new).sum(1), 1)
+    assert np.abs(model.predict_proba(new) - usual.predict_proba(new)).mean() < 0.02
+    np.testing.assert_allclose(model.to_local().predict_proba(new), model.predict_proba(new), atol=1e-8)
+    assert (DiskHCKClassifier.open(tmp_path / "model").predict(new) == model.predict(new)).all()
+
+
+def test_several_targets_trees_and_types(data, tmp_path):
+    X, y, new = data
+    both = np.stack([y, -2 * y], 1)
+    given = {**SMALL, "n_trees": 2, "dtype": "float32", "leave_one_out": False}
+    model = DiskHCKRegressor(**given, folder=tmp_path / "model").fit(X.astype(np.float32), both)
+    predicted = model.predict(new)
+    assert predicted.shape == (500, 2)
+    np.testing.assert_allclose(predicted[:, 1], -2 * predicted[:, 0], atol=1e-2)
+    assert len(model.to_local().trees_) == 2
+    assert model.loo_rows_ is None
+
+
+def test_parameters_that_choose_themselves(data, tmp_path):
+    X, y, new = data
+    model = DiskHCKRegressor(fit_time=1.0, random_state=0, folder=tmp_path / "model").fit(X, y)
+    truth = np.sin(6 * new[:, 0]) + new[:, 1] ** 2
+    assert np.abs(model.predict(new) - truth).mean() < 0.05
+    assert model.selection_.candidates
+
+
+def test_files(data, tmp_path):
+    X, y, new = data
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    np.save(tmp_path / "new.npy", new)
+    model = DiskHCKRegressor(**SMALL, folder=tmp_path / "a").fit(tmp_path / "X.npy", tmp_path / "y.npy")
+    other = DiskHCKRegressor(**SMALL, folder=tmp_path / "b").fit(X, y)
+    np.testing.assert_array_equal(model.predict(tmp_path / "new.npy"), other.predict(new))
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("where", ["deal", "up", "down"])
+def test_a_stopped_run_goes_on(data, where, tmp_path, monkeypatch):
+    X, y, new = data
+    monkeypatch.setattr("hck.outofcore.rows._BLOCK", 40_000)  # several blocks
+    expected = DiskHCKRegressor(**SMALL, folder=tmp_path / "whole").fit(X, y).predict(new)
+    owner, name = {"deal": (Spool, "add"), "up": (Plan, "up"), "down": (Plan, "down")}[where]
+    original, calls = getattr(owner, name), []
+
+    def counted(self, *args):
+        calls.append(str(args[:2]))
+        if len(calls) == 3:
+            if where == "deal":  # in the middle of a block
+                with self._path(0, 0).open("ab") as file:
+                    file.write(b"half a record")
+            raise Stop
+        return original(self, *args)
+
+    monkeypatch.setattr(owner, name, counted)
+    model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model")
+    with pytest.raises(Stop):
+        model.fit(X, y)
+    done = set(calls[:2])
+    del calls[:]
+    calls += [None] * 3
+    model.fit(X, y)
+    assert where == "deal" or not done & set(calls)
+    np.testing.assert_array_equal(model.predict(new), expected)
+    kept = sorted(path.name for path in (tmp_path / "model").iterdir())
+    assert kept == ["branches", "job.json", "model", "plan"]
+
+
+def test_a_killed_process_goes_on(data, tmp_path):
+    """Killed, without a chance to tidy up, as soon as the first branch has come down."""
+    X, y, new = data
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    program = f"""
+        import os, signal
+        from hck.outofcore import DiskHCKRegressor
+        from hck.outofcore.job import Job
+        keep = Job.keep
+        def kill(self, name, value):
+            keep(self, name, value)
+            if name.startswith("branches"):
+                os.kill(os.getpid(), signal.SIGKILL)
+        Job.keep = kill
+        given = {SMALL!r}
+        DiskHCKRegressor(**given, folder={str(tmp_path / "model")!r}).fit(
+            {str(tmp_path / "X.npy")!r}, {str(tmp_path / "y.npy")!r}
+        )
+    """
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=os.environ, check=False)
+    assert run.returncode == -signal.SIGKILL
+    assert len(list((tmp_path / "model" / "branches").iterdir())) == 1
+    model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(tmp_path / "X.npy", tmp_path / "y.npy")
+    expected = DiskHCKRegressor(**SMALL, folder=tmp_path / "whole").fit(X, y)
+    np.testing.assert_allclose(model.predict(new), expected.predict(new), rtol=1e-12)
+
+
+def test_a_finished_run_is_not_repeated(data, tmp_path, monkeypatch):
+    X, y, new = data
+    expected = DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y).predict(new)
+    monkeypatch.setattr(Plan, "grow", None)
+    model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y)
+    np.testing.assert_array_equal(model.predict(new), expected)
+
+
+def test_wrong_input(data, tmp_path):
+    X, y, new = data
+    folder = tmp_path / "model"
+    with pytest.raises(ValueError, match="name a folder"):
+        DiskHCKRegressor(**SMALL).fit(X, y)
+    bad = X.copy()
+    bad[4321, 1] = np.inf
+    with pytest.raises(ValueError, match="X has NaN or infinity in row 4,321"):
+        DiskHCKRegressor(**SMALL, folder=tmp_path / "bad").fit(bad, y)
+    with pytest.raises(ValueError, match="6,000 rows but y has 5,999"):
+        DiskHCKRegressor(**SMALL, folder=tmp_path / "short").fit(X, y[1:])
+    with pytest.raises(ValueError, match="at least two classes"):
+        DiskHCKClassifier(**SMALL, folder=tmp_path / "one").fit(X, np.zeros(6000))
+    with pytest.raises(ValueError, match="no branches"):
+        DiskHCKRegressor(**SMALL, approximation="nystrom", folder=tmp_path / "n").fit(X, y)
+    with pytest.raises(ValueError, match="halves by hyperplanes"):
+        DiskHCKRegressor(**SMALL, partition="kmeans", folder=tmp_path / "k").fit(X, y)
+    with pytest.raises(ValueError, match="weights are not supported"):
+        DiskHCKRegressor(**SMALL, folder=tmp_path / "w").fit(X, y, np.ones(6000))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").touch()
+    with pytest.raises(FileExistsError, match="is not empty"):
+        DiskHCKRegressor(**SMALL, folder=tmp_path / "full").fit(X, y)
+    model = DiskHCKRegressor(**SMALL, folder=folder).fit(X, y)
+    with pytest.raises(ValueError, match="holds a run that differs in rank:"):
+        DiskHCKRegressor(**{**SMALL, "rank": 17}, folder=folder).fit(X, y)
+    with pytest.raises(ValueError, match="holds a run that differs in y:"):
+        DiskHCKRegressor(**SMALL, folder=folder).fit(X, y + 1)
+    with pytest.raises(ValueError, match="X has 2 features, but 3 are expected"):
+        model.predict(new[:, :2])
+    with pytest.raises(FileNotFoundError, match="holds no finished model"):
+        DiskHCKRegressor.open(tmp_path / "bad")
+    with pytest.raises(ValueError, match="NaN or infinity in row 7"):
+        model.predict(np.where(np.arange(500)[:, None] == 7, np.nan, new))
+
+
+def test_parameters_of_estimators(tmp_path):
+    model = DiskHCKRegressor(**SMALL, folder=tmp_path)
+    assert clone(model).get_params()["folder"] == tmp_path
+    assert "folder=" in repr(model)
+    assert set(model.get_params()) == {*HCKRegressor().get_params(), "folder"}
