@@ -10,7 +10,7 @@ _WIDTH = 28  # of a description
 
 def track(items: Sequence[T], what: str, show: bool) -> Iterable[T]:
     """The items, with a progress bar on the terminal while they are consumed if `show`."""
-    if not show:
+    if not show or not len(items):
         return items
     from rich.progress import track as rich_track  # not needed, and not imported, when nothing is shown
 

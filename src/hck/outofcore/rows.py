@@ -1,6 +1,7 @@
 """Tables that are read block by block."""
 
 import hashlib
+import mmap
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -67,6 +68,9 @@ class ArrayRows(Rows):
     def blocks(self, size: int, start: int = 0) -> Iterator[np.ndarray]:
         for i in range(start, self.n, size):
             block = np.asarray(self.array[i : min(i + size, self.n)])
+            if isinstance(self.array, np.memmap) and self.array.mode == "r":
+                block = np.array(block)
+                _forget(self.array)
             yield block.reshape(len(block), -1)
 
 
@@ -112,6 +116,13 @@ class ParquetRows(Rows):
                 waiting, count = [every[size:]], count - size
         if count:
             yield np.concatenate(waiting)
+
+
+def _forget(array: np.memmap) -> None:
+    """Take what was read of a file out of this process; the system still has it for as long as it likes."""
+    held = getattr(array, "_mmap", None)
+    if held is not None and hasattr(mmap, "MADV_DONTNEED"):
+        held.madvise(mmap.MADV_DONTNEED)
 
 
 def as_rows(data: Any, called: str = "X") -> Rows:

@@ -121,7 +121,7 @@ def _place(saved: str, device: str | torch.device | None) -> Place:
     warnings.warn(
         f"the model was saved on {saved}, which torch does not find here: it is loaded to the CPU",
         UserWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
     return Place(torch.device("cpu"), "cpu")
 
