@@ -55,10 +55,18 @@ def test_a_column_of_parquet_files_as_the_target(tmp_path):
     np.testing.assert_array_equal(np.concatenate(list(rows.blocks(99))), X[:, [0, 1, 3]])
 
 
-def test_fingerprints_tell_data_apart():
+def test_fingerprints_tell_data_apart(tmp_path):
+    path = stored("parquet", tmp_path)
+    before = ParquetRows(path).fingerprint()
+    assert ParquetRows(path).fingerprint() == before
+    (tmp_path / "part-2.parquet").unlink()
+    assert ParquetRows(path).fingerprint() != before
     assert ArrayRows(X).fingerprint() == ArrayRows(X.copy()).fingerprint()
     assert ArrayRows(X).fingerprint() != ArrayRows(X[:-1]).fingerprint()
     assert ArrayRows(X).fingerprint() != ArrayRows(X + 1).fingerprint()
+    other = X.copy()
+    other[-1, 0] += 1
+    assert ArrayRows(X).fingerprint() != ArrayRows(other).fingerprint()
     labels = np.array(["a", "b"] * 500, dtype=object)
     assert ArrayRows(labels).fingerprint() == ArrayRows(labels.copy()).fingerprint()
 
