@@ -24,10 +24,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from datasets import Dataset, load
+from datasets import load
 from hck.approximations import Exact, Factorization, make_approximation
 from hck.approximations.conjugate_gradients import conjugate_gradients
 from hck.approximations.exact import ExactPredictor
+from hck.datasets import Dataset
 from hck.kernels import Gaussian
 from hck.points import as_points
 from peers import choose, machine

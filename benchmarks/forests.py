@@ -20,9 +20,10 @@ from rich.console import Console
 from rich.table import Table
 from scipy.sparse.linalg import LinearOperator, cg
 
-from datasets import load
+from hck.datasets import load
 from hck.hierarchy import HierarchicalKernel
 from hck.kernels import Gaussian
+from hck.metrics import relative_error
 from peers import choose, machine
 
 # lengthscale and alpha of the Gaussian kernel
@@ -33,9 +34,7 @@ TREES = (1, 2, 4, 8)
 
 def error(name: str, y: np.ndarray, found: np.ndarray) -> float:
     """The relative error, or the share of wrong classes."""
-    return float(
-        np.mean((found > 0) != (y > 0)) if name == "ijcnn1" else np.linalg.norm(found - y) / np.linalg.norm(y)
-    )
+    return float(np.mean((found > 0) != (y > 0))) if name == "ijcnn1" else relative_error(y, found)
 
 
 def measure(name: str, parts: tuple[np.ndarray, ...], rank: int, ratio: int, most: int) -> list[dict]:

@@ -9,7 +9,7 @@
 *alignment*: the alignment difference ‖U − ŨM‖/‖U‖ of embeddings in three dimensions, Ũ by an approximate
 kernel and U by the exact one, against the rank (the paper's section 5.6). The base kernel is Gaussian. Of its
 σ the paper says only that it is about the best for prediction: here it is that of `forests.py`. Features are
-those of `datasets.load`: in [0, 1] for cadata, in [-1, 1], as they came, for ijcnn1.
+those of `hck.datasets.load`: in [0, 1] for cadata, in [-1, 1], as they came, for ijcnn1.
 """
 
 import argparse
@@ -24,9 +24,9 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from datasets import load
 from forests import SETTINGS
 from hck import HCKKernelPCA
+from hck.datasets import load
 from hck.metrics import alignment_difference
 from peers import choose, machine
 

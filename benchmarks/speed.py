@@ -13,7 +13,6 @@ A fit with leaves of r points is counted as 13 n r² flops, one with leaves of n
 import argparse
 import json
 import math
-import os
 import subprocess
 import sys
 import time
@@ -26,13 +25,12 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from datasets import load
 from hck import HCKRegressor
+from hck.datasets import is_at_hand, load
 from hck.hierarchy.blueprint import DEFAULT_JITTER, Blueprint
 from hck.hierarchy.ridge import ridge
 from hck.kernels import Gaussian, Kernel, Laplace
-
-DATA = "HCK_DATA" in os.environ  # names the folder of the real data sets
+from hck.metrics import relative_error
 
 
 @dataclass
@@ -177,7 +175,7 @@ def kinds(device: torch.device) -> list[Figure]:
         double, single = (problem.time(device) for problem in problems)
         what = f"float32 r={r}: times as fast as float64"
         figures.append(Figure(what, double / single, "", "≥ 1.6", f"{double:.3f} s"))
-    if DATA:
+    if is_at_hand("cadata"):
         figures.append(_float32_on_cadata(device))
     return figures
 
@@ -194,14 +192,13 @@ def _float32_on_cadata(device: torch.device) -> Figure:
     sets = [landmarks.of_slot(slot).x for slot in range(len(landmarks.blocks))]
     single = HCKRegressor(dtype="float32", partition=double.tree_, landmarks=sets, **shared)
     single.fit(data.X_train, data.y_train)
-    expected = double.predict(data.X_train)
-    error = np.linalg.norm(single.predict(data.X_train) - expected) / np.linalg.norm(expected)
+    error = relative_error(double.predict(data.X_train), single.predict(data.X_train))
     return Figure("float32 on cadata, alpha=0.01: fitted values off by", error, "", "≤ 1e-3", "relative")
 
 
 def prediction(device: torch.device) -> list[Figure]:
     """Many points at once beside a walk up the tree for each."""
-    if not DATA:
+    if not is_at_hand("covtype.binary"):
         return []
     data = load("covtype.binary")
     model = HCKRegressor(lengthscale=0.15, alpha=0.01, rank=226, random_state=0, device=device.type)

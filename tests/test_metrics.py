@@ -1,16 +1,68 @@
-"""Scores of Gaussian predictions against their definitions, by integration and by simulation; embeddings."""
+"""Scores against scikit-learn's, and against their definitions, by integration and by simulation."""
+
+import math
 
 import numpy as np
 import pytest
+import sklearn.metrics
 from scipy.integrate import quad
 from scipy.stats import norm
+from sklearn.calibration import calibration_curve as sklearn_curve
 
-from hck.metrics import alignment_difference, calibration_curve, coverage, crps, nlpd
+from hck.metrics import (
+    accuracy,
+    alignment_difference,
+    calibration_curve,
+    calibration_error,
+    coverage,
+    crps,
+    log_loss,
+    mae,
+    nlpd,
+    r2,
+    relative_error,
+    reliability_curve,
+    rmse,
+)
 
 RNG = np.random.default_rng(0)
 MEAN, STD = RNG.normal(size=50), RNG.uniform(0.1, 3, size=50)
 Y = MEAN + STD * RNG.normal(size=50)
 EVERY = [nlpd, crps, coverage, calibration_curve]
+PLAIN = {
+    rmse: sklearn.metrics.root_mean_squared_error,
+    mae: sklearn.metrics.mean_absolute_error,
+    r2: sklearn.metrics.r2_score,
+    relative_error: lambda y, predicted: np.linalg.norm(y - predicted) / np.linalg.norm(y),
+}
+
+# Numbers ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("score", PLAIN)
+def test_numbers(score):
+    assert score(Y, MEAN) == pytest.approx(PLAIN[score](Y, MEAN), rel=1e-12)
+    assert score(Y.tolist(), MEAN) == score(Y, MEAN)
+    assert math.isnan(score(Y, np.full(50, np.nan)))
+    assert score(Y, Y) == (1 if score is r2 else 0)
+
+
+def test_scores_that_make_no_sense():
+    assert math.isnan(r2([0.1] * 3, [0.0, 1.0, 2.0]))
+    assert math.isnan(r2([1.0], [1.0]))
+    assert math.isnan(relative_error([0.0, 0.0], [1.0, 1.0]))
+
+
+@pytest.mark.parametrize("score", [*PLAIN, accuracy])
+@pytest.mark.parametrize("predicted", [MEAN[:-1], MEAN[:, None], 1.0])
+def test_other_shapes(score, predicted):
+    with pytest.raises(ValueError, match="y and predicted must have one shape"):
+        score(Y, predicted)
+    with pytest.raises(ValueError, match="one shape"):
+        score([], [])
+
+
+# Numbers with a standard deviation ----------------------------------------------------------------------
 
 
 def test_nlpd():
@@ -77,6 +129,88 @@ def test_bad_levels(level):
         coverage(Y, MEAN, STD, level)
     with pytest.raises(ValueError, match="levels"):
         calibration_curve(Y, MEAN, STD, [level])
+
+
+# Classes ------------------------------------------------------------------------------------------------
+
+LABELS = np.array(["a", "b", "c"])
+PROBA = RNG.dirichlet(np.ones(3), 500)
+CLASSES = LABELS[[RNG.choice(3, p=each) for each in PROBA]]
+
+
+def test_accuracy():
+    predicted = LABELS[PROBA.argmax(1)]
+    assert accuracy(CLASSES, predicted) == sklearn.metrics.accuracy_score(CLASSES, predicted)
+    assert accuracy(CLASSES.tolist(), predicted.astype(object)) == accuracy(CLASSES, predicted)
+
+
+def test_log_loss():
+    expected = sklearn.metrics.log_loss(CLASSES, PROBA, labels=LABELS)
+    assert log_loss(CLASSES, PROBA) == pytest.approx(expected, rel=1e-12)
+    assert log_loss(CLASSES, PROBA[:, ::-1], LABELS[::-1]) == pytest.approx(expected, rel=1e-12)
+    only = CLASSES != "b"
+    expected = sklearn.metrics.log_loss(CLASSES[only], PROBA[only], labels=LABELS)
+    assert log_loss(CLASSES[only], PROBA[only], LABELS) == pytest.approx(expected, rel=1e-12)
+
+
+def test_log_loss_of_two_classes():
+    y, p = np.array([False, True, True, True]), np.array([0.3, 0.6, 0.0, 1.0])
+    expected = sklearn.metrics.log_loss(y, p)
+    assert log_loss(y, p) == pytest.approx(expected, rel=1e-12)
+    assert log_loss(y, np.stack([1 - p, p], 1)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("bins", [1, 7, 10])
+def test_reliability(bins):
+    happened, probability = CLASSES == "a", PROBA[:, 0]
+    shares, predicted = sklearn_curve(happened, probability, n_bins=bins)
+    found = reliability_curve(happened, probability, bins)
+    np.testing.assert_allclose(found[0], predicted, rtol=1e-12)
+    np.testing.assert_allclose(found[1], shares, rtol=1e-12)
+    assert found[2].sum() == 500
+    error = (found[2] * np.abs(predicted - shares)).sum() / 500
+    assert calibration_error(happened, probability, bins) == pytest.approx(error, rel=1e-12)
+
+
+def test_calibration_error_by_hand():
+    """2 of 4 right at 0.9, 1 of 1 right at 0.6."""
+    happened, probability = [True, True, False, False, True], [0.9, 0.9, 0.9, 0.9, 0.6]
+    assert calibration_error(happened, probability) == pytest.approx((4 * 0.4 + 1 * 0.4) / 5)
+    assert reliability_curve(happened, probability)[2].tolist() == [1, 4]
+
+
+def test_certain_probabilities():
+    predicted, shares, counts = reliability_curve([0, 1], [0.0, 1.0])
+    assert (predicted.tolist(), shares.tolist(), counts.tolist()) == ([0, 1], [0, 1], [1, 1])
+
+
+@pytest.mark.parametrize(
+    ("happened", "probability", "bins", "message"),
+    [
+        ([True], [0.5, 0.5], 10, "one shape"),
+        ([True, False], [0.5, 1.5], 10, "between 0 and 1"),
+        ([True, False], [0.5, np.nan], 10, "between 0 and 1"),
+        ([True, False], [0.5, 0.5], 0, "bins must be at least 1"),
+    ],
+)
+def test_bad_events(happened, probability, bins, message):
+    for score in (reliability_curve, calibration_error):
+        with pytest.raises(ValueError, match=message):
+            score(happened, probability, bins)
+
+
+@pytest.mark.parametrize(
+    ("y", "proba", "classes", "message"),
+    [
+        ([0, 1], [0.5], None, "same n"),
+        ([0, 1], [[0.5, 0.5, 0.0]] * 2, None, "3 columns, but there are 2 classes"),
+        ([0, 2], [0.5, 0.5], [0, 1], "label 2, which is not one of the classes"),
+        ([0, 1], [0.5, 1.5], None, "between 0 and 1"),
+    ],
+)
+def test_bad_classes(y, proba, classes, message):
+    with pytest.raises(ValueError, match=message):
+        log_loss(y, proba, classes)
 
 
 # Embeddings ---------------------------------------------------------------------------------------------

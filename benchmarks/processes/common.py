@@ -53,7 +53,7 @@ def warm_up(model: HCKGaussianProcessRegressor, X: np.ndarray, y: np.ndarray) ->
 
 def score(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[str, float]:
     return {
-        "rmse": float(np.sqrt(np.mean((y - mean) ** 2))),
+        "rmse": metrics.rmse(y, mean),
         "nlpd": metrics.nlpd(y, mean, std),
         "crps": metrics.crps(y, mean, std),
         "coverage": metrics.coverage(y, mean, std),

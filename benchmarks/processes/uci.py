@@ -9,8 +9,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from datasets import records
 from hck import metrics
+from hck.datasets import records
 from peers import timed
 from processes.common import Options, Record, add_columns, make_process, setting, warm_up
 from processes.splits import Hierarchical, Split, measure
@@ -62,7 +62,8 @@ def uci(options: Options, console: Console, earlier: Record) -> Iterator[Record]
     for name in sorted(set(options.methods) - set(methods)):
         console.print(f"uci: {METHODS[name].label} is left out: {METHODS[name].package} is not installed")
     for name in options.data:
-        X, y = records(name)
+        table = records(name)
+        X, y = table.X, table.y
         n = 1800 if options.quick else len(y)
         splits = [
             Split.of(X[:n], y[:n], seed) for seed in range(options.splits or (2 if options.quick else 5))

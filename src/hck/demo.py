@@ -15,6 +15,7 @@ from rich.table import Table
 from sklearn.kernel_ridge import KernelRidge
 
 from hck import HCKRegressor
+from hck.metrics import relative_error
 
 N_TRAIN, N_TEST, N_FEATURES = 100_000, 10_000, 4
 NOISE, LENGTHSCALE, ALPHA = 0.1, 0.15, 0.01
@@ -50,8 +51,7 @@ def measure(name: str, model: HCKRegressor | KernelRidge, n: int) -> Result:
     fitted = time.perf_counter()
     predicted = model.predict(x_test)
     done = time.perf_counter()
-    error = float(np.linalg.norm(predicted - y_test) / np.linalg.norm(y_test))
-    return Result(name, n, error, fitted - start, done - fitted)
+    return Result(name, n, relative_error(y_test, predicted), fitted - start, done - fitted)
 
 
 def show(console: Console, results: list[Result]) -> None:

@@ -1,8 +1,7 @@
-"""How good predictions with an uncertainty are: Gaussian predictive distributions against what was observed.
+"""How good predictions are: of numbers, of numbers with an uncertainty, and of classes; and embeddings.
 
-Every function but the last takes observations y, means and standard deviations, arrays of shape (n,). The
-standard deviations are those of observations, noise included. Smaller is better, unless said otherwise.
-`alignment_difference` compares embeddings.
+What was observed comes first, then what was predicted, arrays of shape (n,). Smaller is better, unless said
+otherwise. `alignment_difference` compares embeddings.
 """
 
 import math
@@ -11,7 +10,93 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-__all__ = ["alignment_difference", "calibration_curve", "coverage", "crps", "nlpd"]
+__all__ = [
+    "accuracy",
+    "alignment_difference",
+    "calibration_curve",
+    "calibration_error",
+    "coverage",
+    "crps",
+    "log_loss",
+    "mae",
+    "nlpd",
+    "r2",
+    "relative_error",
+    "reliability_curve",
+    "rmse",
+]
+
+# Numbers ------------------------------------------------------------------------------------------------
+
+
+def rmse(y: Any, predicted: Any) -> float:
+    """Root of the mean squared error, in the unit of y.
+
+    Examples
+    --------
+    >>> rmse([0.0, 1.0], [1.0, 8.0])
+    5.0
+    """
+    y, predicted = _pair(y, predicted)
+    return float(np.sqrt(np.mean((predicted - y) ** 2)))
+
+
+def mae(y: Any, predicted: Any) -> float:
+    """Mean absolute error, in the unit of y.
+
+    Examples
+    --------
+    >>> mae([0.0, 1.0], [1.0, 8.0])
+    4.0
+    """
+    y, predicted = _pair(y, predicted)
+    return float(np.mean(np.abs(predicted - y)))
+
+
+def relative_error(y: Any, predicted: Any) -> float:
+    """‖predicted − y‖ / ‖y‖; NaN if y is 0.
+
+    Examples
+    --------
+    >>> relative_error([3.0, 4.0], [3.0, 5.0])
+    0.2
+    """
+    y, predicted = _pair(y, predicted)
+    return float(np.linalg.norm(predicted - y) / np.linalg.norm(y)) if y.any() else math.nan
+
+
+def r2(y: Any, predicted: Any) -> float:
+    """The share of the variance of y that is explained; NaN if y is constant.
+
+    It is 1 if predictions are perfect, 0 if they are no better than the mean of y, and may be negative.
+
+    Examples
+    --------
+    >>> r2([1.0, 3.0], [1.0, 2.0])
+    0.5
+    """
+    y, predicted = _pair(y, predicted)
+    if np.ptp(y) == 0:
+        return math.nan
+    return float(1 - np.sum((predicted - y) ** 2) / np.sum((y - y.mean()) ** 2))
+
+
+def _pair(y: Any, predicted: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of one shape."""
+    y, predicted = (np.asarray(part, dtype=float) for part in (y, predicted))
+    _check_shapes("y and predicted", y, predicted)
+    return y, predicted
+
+
+def _check_shapes(names: str, *parts: np.ndarray) -> None:
+    """Raise ValueError unless all are of one shape (n,)."""
+    shapes = [part.shape for part in parts]
+    if parts[0].ndim != 1 or len(parts[0]) == 0 or len(set(shapes)) > 1:
+        found = f"{', '.join(map(str, shapes[:-1]))} and {shapes[-1]}"
+        raise ValueError(f"{names} must have one shape (n,), got {found}")
+
+
+# Numbers with a standard deviation, that of observations: noise is included -----------------------------
 
 
 def nlpd(y: Any, mean: Any, std: Any) -> float:
@@ -81,16 +166,136 @@ def calibration_curve(y: Any, mean: Any, std: Any, levels: Any = 19) -> tuple[np
 def _standardise(y: Any, mean: Any, std: Any) -> tuple[np.ndarray, np.ndarray]:
     """(y − mean)/std and std, after a check of all three."""
     y, mean, std = (np.asarray(part, dtype=float) for part in (y, mean, std))
-    if y.ndim != 1 or len(y) == 0 or mean.shape != y.shape or std.shape != y.shape:
-        raise ValueError(
-            f"y, mean and std must have one shape (n,), got {y.shape}, {mean.shape} and {std.shape}"
-        )
+    _check_shapes("y, mean and std", y, mean, std)
     for name, part in (("y", y), ("mean", mean), ("std", std)):
         if not np.isfinite(part).all():
             raise ValueError(f"{name} contains NaN or infinity")
     if not (std > 0).all():
         raise ValueError("std must be positive: pass the standard deviations of observations, noise included")
     return (y - mean) / std, std
+
+
+# Classes ------------------------------------------------------------------------------------------------
+
+
+def accuracy(y: Any, predicted: Any) -> float:
+    """The share of classes that are right. Larger is better.
+
+    Examples
+    --------
+    >>> accuracy(["a", "b", "b", "a"], ["a", "b", "a", "a"])
+    0.75
+    """
+    y, predicted = np.asarray(y), np.asarray(predicted)
+    _check_shapes("y and predicted", y, predicted)
+    return float(np.mean(predicted == y))
+
+
+def log_loss(y: Any, proba: Any, classes: Any = None) -> float:
+    """The mean of −log p(class).
+
+    As in scikit-learn, a probability below the rounding error, 2.2e-16, counts as that.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Class labels.
+    proba : array-like of shape (n, classes), or (n,) for the second of two classes
+    classes : array-like of shape (classes,), default=None
+        The labels of the columns, such as `classes_`. None: those in y, in ascending order.
+
+    Examples
+    --------
+    >>> round(log_loss(["no", "yes"], [[0.9, 0.1], [0.2, 0.8]]), 4)
+    0.1643
+    """
+    code, proba, _ = check_classes(y, proba, classes)
+    least = np.finfo(float).eps
+    return float(-np.mean(np.log(np.clip(proba[np.arange(len(code)), code], least, 1 - least))))
+
+
+def reliability_curve(
+    happened: Any, probability: Any, bins: int = 10
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Probabilities of events in bins of equal width, and how often they happened.
+
+    Parameters
+    ----------
+    happened : array-like of bool of shape (n,)
+        Such as whether the most probable class is the right one.
+    probability : array-like of shape (n,)
+        Such as that of the most probable class.
+    bins : int, default=10
+
+    Returns
+    -------
+    predicted, shares, counts : ndarray
+        Of each bin that is not empty the mean probability, the share of events that happened, and how many
+        there are. A well-calibrated model has equal probabilities and shares.
+
+    Examples
+    --------
+    >>> predicted, shares, counts = reliability_curve([False, True, True], [0.25, 0.25, 0.75], bins=2)
+    >>> predicted.tolist(), shares.tolist(), counts.tolist()
+    ([0.25, 0.75], [0.5, 1.0], [2, 1])
+    """
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1, got {bins!r}")
+    happened, probability = _pair(happened, probability)
+    probability = _within("probability", probability)
+    which = np.minimum((probability * bins).astype(int), bins - 1)
+    counts = np.bincount(which, minlength=bins)
+    here = counts > 0
+    sums = (np.bincount(which, part, bins)[here] for part in (probability, happened))
+    predicted, shares = (each / counts[here] for each in sums)
+    return predicted, shares, counts[here]
+
+
+def calibration_error(happened: Any, probability: Any, bins: int = 10) -> float:
+    """The mean difference between probabilities and how often events happened, over bins.
+
+    Parameters are those of `reliability_curve`.
+
+    Examples
+    --------
+    >>> calibration_error([False, True, True], [0.25, 0.25, 0.75], bins=2)
+    0.25
+    """
+    predicted, shares, counts = reliability_curve(happened, probability, bins)
+    return float(counts @ np.abs(predicted - shares) / counts.sum())
+
+
+def check_classes(y: Any, proba: Any, classes: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The number of each label's class, probabilities (n, classes), and labels."""
+    y, proba = np.asarray(y), np.asarray(proba, dtype=float)
+    proba = np.stack([1 - proba, proba], 1) if proba.ndim == 1 else proba
+    if y.ndim != 1 or len(y) == 0 or proba.ndim != 2 or len(proba) != len(y):
+        raise ValueError(
+            f"y and proba must have shapes (n,) and (n, classes) with the same n, got {y.shape} and "
+            f"{proba.shape}"
+        )
+    labels = np.unique(y) if classes is None else np.asarray(classes)
+    if proba.shape[1] < 2 or len(labels) != proba.shape[1]:
+        raise ValueError(
+            f"proba has {proba.shape[1]} columns, but there are {len(labels)} classes: give all of them, in "
+            "the order of the columns, as classes"
+        )
+    proba = _within("proba", proba)
+    number = {label: k for k, label in enumerate(labels.tolist())}
+    unknown = [label for label in np.unique(y).tolist() if label not in number]
+    if unknown:
+        raise ValueError(f"y has the label {unknown[0]!r}, which is not one of the classes")
+    return np.array([number[label] for label in y.tolist()]), proba, labels
+
+
+def _within(name: str, values: np.ndarray) -> np.ndarray:
+    """Probabilities, without rounding errors."""
+    if not np.isfinite(values).all() or values.min() < -1e-9 or values.max() > 1 + 1e-9:
+        raise ValueError(f"{name} must be probabilities, between 0 and 1")
+    return np.clip(values, 0, 1)
+
+
+# Embeddings ---------------------------------------------------------------------------------------------
 
 
 def alignment_difference(U: Any, V: Any) -> float:

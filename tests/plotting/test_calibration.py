@@ -5,7 +5,6 @@ import pytest
 
 from hck.metrics import calibration_curve
 from hck.plotting import plot_interval_calibration, plot_reliability
-from hck.plotting.reliability import Bins, confidence
 
 RNG = np.random.default_rng(0)
 
@@ -61,16 +60,6 @@ def test_marks_grow_with_the_number_of_points_and_few_are_left_out():
     small, large = sorted(ax.collections[0].get_sizes())
     assert len(ax.lines[1].get_xdata()) == 2
     assert large > 2 * small
-
-
-def test_the_calibration_error():
-    """By hand: 2 of 4 right at 0.9, 1 of 1 right at 0.6."""
-    proba = np.array([[0.9, 0.1]] * 4 + [[0.4, 0.6]])
-    found = confidence(np.array([0, 0, 1, 1, 1]), proba)
-    assert found.error == pytest.approx((4 * 0.4 + 1 * 0.4) / 5)
-    assert found.count.tolist() == [1, 4]
-    edges = Bins.of(np.array([0.0, 1.0]), np.array([0, 1]), 10)
-    assert (edges.predicted.tolist(), edges.happened.tolist()) == ([0, 1], [0, 1])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """An approximation by its name."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -158,17 +157,4 @@ def _iterative(
     seed = 0
     if generator is not None:
         seed = int(torch.randint(2**31 - 1, (1,), generator=generator, device=generator.device))
-    make = partial(_guide, how.preconditioner, rank, placed | {"memory_budget": given["memory_budget"]})
-    return replace(found, guides=Guides(make, how.count, seed))
-
-
-def _guide(
-    kind: str,
-    rank: int,
-    options: dict[str, Any],
-    kernel: Kernel,
-    points: Points,
-    generator: torch.Generator,
-) -> Approximation:
-    """A preconditioner."""
-    return make_approximation(kind, kernel, points, rank, generator=generator, **options)
+    return replace(found, guides=Guides(how.preconditioner, rank, placed, how.count, seed))

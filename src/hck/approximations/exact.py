@@ -1,7 +1,7 @@
 """The kernel itself, where n² numbers do not fit into memory: products by tiles, solutions by iteration."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -148,24 +148,31 @@ class Guides:
 
     Attributes
     ----------
-    make : callable
-        (kernel, points, generator) ↦ an approximation; a function that can be pickled.
+    kind, rank, options
+        `approximation`, `rank` and others of the arguments of `make_approximation`.
     count : int
         How many of them, at most: as many as half of the memory budget holds, and one at least.
     seed : int
     """
 
-    make: Callable[[Kernel, Points, torch.Generator], Approximation]
+    kind: str
+    rank: int
+    options: dict[str, Any]
     count: int
     seed: int = 0
 
     def factor(self, source: Exact, noise: Tensor) -> list[Factorization]:
-        """Factorizations on the points of the exact kernel."""
+        """Factorizations on the points of the exact kernel, whose memory budget they share."""
+        from hck.approximations._make import make_approximation  # which makes exact kernels as well
+
+        options = {**self.options, "memory_budget": source.memory_budget}
         generator = torch.Generator(source.device).manual_seed(self.seed)
         room = resolve_budget(source.memory_budget, source.device) // 2
         found: list[Factorization] = []
         for _ in range(self.count):
-            made = self.make(source.kernel, source.points, generator)
+            made = make_approximation(
+                self.kind, source.kernel, source.points, self.rank, generator=generator, **options
+            )
             found.append(made.factor(noise))
             if isinstance(made, TreeKernel) and (len(found) + 1) * made.factor_bytes > room:
                 break

@@ -90,27 +90,25 @@ def evaluate(
 
 def scores(model: Any, X: Any, y: Any) -> dict[str, Any]:
     """Metrics of a model on data."""
-    from sklearn.metrics import log_loss
-
     from hck import metrics
 
     found: dict[str, Any] = {"points": len(y)}
     if hasattr(model, "classes_"):
-        found["accuracy"] = float(np.mean(model.predict(X) == np.asarray(y)))
+        found["accuracy"] = metrics.accuracy(y, model.predict(X))
         if getattr(model, "calibration_", None) is not None and set(np.unique(y)) <= set(model.classes_):
-            found["log_loss"] = float(log_loss(y, model.predict_proba(X), labels=model.classes_))
+            found["log_loss"] = metrics.log_loss(y, model.predict_proba(X), model.classes_)
         return found
     y = np.asarray(y, dtype=float)
     columns = predictions(model, X)
-    rest = columns["prediction"] - y
-    found["rmse"] = float(np.sqrt(np.mean(rest**2)))
-    found["mae"] = float(np.mean(np.abs(rest)))
-    found["relative_error"] = float(np.linalg.norm(rest) / np.linalg.norm(y))
-    if len(y) > 1 and y.var() > 0:
-        found["r2"] = float(1 - np.mean(rest**2) / y.var())
+    mean = columns["prediction"]
+    found["rmse"] = metrics.rmse(y, mean)
+    found["mae"] = metrics.mae(y, mean)
+    found["relative_error"] = metrics.relative_error(y, mean)
+    if np.ptp(y) > 0:
+        found["r2"] = metrics.r2(y, mean)
     if "std" in columns:
-        found["nlpd"] = metrics.nlpd(y, columns["prediction"], columns["std"])
-        found["crps"] = metrics.crps(y, columns["prediction"], columns["std"])
+        found["nlpd"] = metrics.nlpd(y, mean, columns["std"])
+        found["crps"] = metrics.crps(y, mean, columns["std"])
     if "lower" in columns:
         inside = (columns["lower"] <= y) & (y <= columns["upper"])
         found["inside_95%_intervals"] = float(np.mean(inside))

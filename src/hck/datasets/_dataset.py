@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from hck.metrics import relative_error
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -56,7 +58,7 @@ class Dataset:
                 f"predicted must have the shape of y_test, {self.y_test.shape}, got {predicted.shape}"
             )
         if self.task == "regression":
-            return float(np.linalg.norm(predicted - self.y_test) / np.linalg.norm(self.y_test))
+            return relative_error(self.y_test, predicted)
         return float(np.mean(predicted != self.y_test))
 
     def shrink(self, train: int, test: int) -> "Dataset":

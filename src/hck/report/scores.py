@@ -9,7 +9,6 @@ from sklearn.metrics import confusion_matrix
 from hck import metrics
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA
 from hck.plotting._check import as_array
-from hck.plotting.reliability import confidence
 from hck.report._text import Section, Table, number, plural
 
 MOST_CLASSES = 20  # of a confusion matrix
@@ -49,12 +48,6 @@ class Classification:
     @property
     def n(self) -> int:
         return len(self.y)
-
-    @property
-    def code(self) -> np.ndarray:
-        """The number of the class of each observation whose label is known."""
-        number = {label: k for k, label in enumerate(self.classes.tolist())}
-        return np.array([number[label] for label in self.y[self.known].tolist()], dtype=int)
 
 
 Outcome = Regression | Classification | None  # None: there is nothing to compare with
@@ -151,13 +144,11 @@ def _regression_scores(outcome: Regression) -> Section:
 
 def regression_scores(y: np.ndarray, mean: np.ndarray) -> dict[str, float]:
     """Of predictions of one target; NaN where a score makes no sense."""
-    error = y - mean
-    spread, size = np.sum((y - y.mean()) ** 2), np.linalg.norm(y)
     return {
-        "RMSE": float(np.sqrt(np.mean(error**2))),
-        "MAE": float(np.mean(np.abs(error))),
-        "R²": float(1 - np.sum(error**2) / spread) if spread > 0 else np.nan,
-        "Relative error": float(np.linalg.norm(error) / size) if size > 0 else np.nan,
+        "RMSE": metrics.rmse(y, mean),
+        "MAE": metrics.mae(y, mean),
+        "R²": metrics.r2(y, mean),
+        "Relative error": metrics.relative_error(y, mean),
     }
 
 
@@ -189,12 +180,12 @@ def _class_scores(outcome: Classification) -> Section:
 
 def class_scores(outcome: Classification) -> dict[str, float]:
     """Accuracy, and how good the probabilities are, if there are any."""
-    scores = {"Accuracy": float(np.mean(outcome.predicted == outcome.y))}
+    scores = {"Accuracy": metrics.accuracy(outcome.y, outcome.predicted)}
     if outcome.proba is not None:
-        code, proba = outcome.code, outcome.proba[outcome.known]
-        own = np.clip(proba[np.arange(len(code)), code], np.finfo(float).tiny, None)
-        scores["Log-loss"] = float(-np.mean(np.log(own)))
-        scores["Calibration error"] = confidence(code, proba).error
+        y, proba = outcome.y[outcome.known], outcome.proba[outcome.known]
+        right = outcome.classes[proba.argmax(1)] == y
+        scores["Log-loss"] = metrics.log_loss(y, proba, outcome.classes)
+        scores["Calibration error"] = metrics.calibration_error(right, proba.max(1))
     return scores
 
 
