@@ -172,7 +172,7 @@ def measure(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     return {
         "points": options.points,
         "rank": options.rank,
-        "branches": model._known["plan"].n_branches,
+        "branches": len(model._known["plan"].branches[0]),
         "memory_budget": options.memory_budget,
         "runs": runs,
         "error": error,

@@ -6,17 +6,23 @@ import subprocess
 import sys
 import textwrap
 
+import h5py
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 import torch
+import zarr
 from sklearn.base import clone
 
 import hck
 from hck import HCKClassifier, HCKRegressor
-from hck.estimators._branched import Plan
+from hck.estimators._branched import Plan, branches_within, sizes_for
+from hck.files import replacing
 from hck.hierarchy import Blueprint, ridge
 from hck.hierarchy.layout import Layout
 from hck.outofcore import DiskHCKClassifier, DiskHCKRegressor
+from hck.outofcore.job import Job
 from hck.outofcore.spool import Spool
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -37,7 +43,7 @@ def test_the_same_tree_in_memory(data, tmp_path):
     X, y, new = data
     model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y)
     predicted, local = model.predict(new), model.to_local()
-    assert model._known["plan"].n_branches >= 4
+    assert len(model._known["plan"].branches[0]) >= 4
     assert type(local) is HCKRegressor
     np.testing.assert_allclose(local.predict(new), predicted, rtol=1e-10, atol=1e-10)
     found = local.forest_.members[0]
@@ -127,9 +133,13 @@ def test_a_stopped_run_goes_on(data, where, tmp_path, monkeypatch):
     original, calls = getattr(owner, name), []
 
     def counted(self, *args):
-        calls.append(str(args[:2]))
+        calls.append(str(args[0][0] if where == "deal" else args[:2]))
         if len(calls) == 3:
-            if where == "deal":  # in the middle of a block
+            if where == "deal":  # when some files have the block, and another a part of a record
+                monkeypatch.setattr("hck.outofcore.spool.replacing", None)
+                with pytest.raises(TypeError):
+                    original(self, *args)
+                monkeypatch.setattr("hck.outofcore.spool.replacing", replacing)
                 with self._path(0, 0).open("ab") as file:
                     file.write(b"half a record")
             raise Stop
@@ -139,14 +149,15 @@ def test_a_stopped_run_goes_on(data, where, tmp_path, monkeypatch):
     model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model")
     with pytest.raises(Stop):
         model.fit(X, y)
-    done = set(calls[:2])
+    done, rows = set(calls[:2]), len(calls)
     del calls[:]
     calls += [None] * 3
     model.fit(X, y)
-    assert where == "deal" or not done & set(calls)
+    assert not done & set(calls)
+    assert rows == 3
     np.testing.assert_array_equal(model.predict(new), expected)
     kept = sorted(path.name for path in (tmp_path / "model").iterdir())
-    assert kept == ["branches", "job.json", "model", "plan"]
+    assert kept == ["branches", "job.json", "lock", "model", "plan"]
 
 
 def test_a_killed_process_goes_on(data, tmp_path):
@@ -185,7 +196,173 @@ def test_a_finished_run_is_not_repeated(data, tmp_path, monkeypatch):
     np.testing.assert_array_equal(model.predict(new), expected)
 
 
-def test_wrong_input(data, tmp_path):
+def test_killed_before_it_has_tidied_up(data, tmp_path, monkeypatch):
+    X, y, new = data
+    model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model")
+    with monkeypatch.context() as patch:
+        patch.setattr("hck.outofcore.job.Job.forget", None)
+        with pytest.raises(TypeError):
+            model.fit(X, y)
+    (tmp_path / "model" / "branches" / ".0-1.abc.tmp").mkdir()
+    model.fit(X, y).predict(new)
+    assert not (tmp_path / "model" / "points").exists()
+    assert not list((tmp_path / "model" / "branches").glob(".*"))
+
+
+def test_blocks_of_another_size_after_a_stop(data, tmp_path, monkeypatch):
+    X, y, new = data
+    expected = DiskHCKRegressor(**SMALL, folder=tmp_path / "whole").fit(X, y).predict(new)
+    monkeypatch.setattr("hck.outofcore.rows._BLOCK", 40_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(Plan, "up", None)
+        with pytest.raises(TypeError):
+            DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y)
+    counts = tmp_path / "model" / "points" / "counts.json"
+    assert '"done": 6000' in counts.read_text()
+    monkeypatch.setattr("hck.outofcore.rows._BLOCK", 70_000)
+    found = DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y).predict(new)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_points_that_were_lost_are_noticed(data, tmp_path, monkeypatch):
+    X, y, _ = data
+    model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model")
+    with monkeypatch.context() as patch:
+        patch.setattr(Plan, "up", None)
+        with pytest.raises(TypeError):
+            model.fit(X, y)
+    (tmp_path / "model" / "points" / "0-1.points").write_bytes(b"")
+    with pytest.raises(OSError, match="shorter than it was"):
+        model.fit(X, y)
+
+
+def test_one_process_at_a_time(data, tmp_path):
+    X, y, _ = data
+    job = Job(tmp_path / "model", torch.device("cpu"))
+    with job.alone(), pytest.raises(RuntimeError, match="another process is at work"):
+        DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y)
+    DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y)
+
+
+def test_a_failed_start_does_not_block_the_folder(data, tmp_path):
+    X, y, _ = data
+    bad = X.copy()
+    bad[0, 0] = np.nan
+    model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model")
+    with pytest.raises(ValueError, match="row 0"):
+        model.fit(bad, y)
+    model.fit(X, y)
+
+
+def test_float32_with_an_offset(data, tmp_path):
+    """Features lose their digits if they are rounded before they are centred."""
+    X, y, new = data
+    moved = {**SMALL, "lengthscale": 1.4, "scale": "standard", "dtype": "float32"}
+    far = DiskHCKRegressor(**moved, folder=tmp_path / "far").fit(1e9 + 100 * X, y)
+    near = DiskHCKRegressor(**moved, folder=tmp_path / "near").fit(100 * X, y)
+    np.testing.assert_allclose(far.predict(1e9 + 100 * new), near.predict(100 * new), atol=5e-3)
+
+
+def test_left_out_rows_of_forests(data, tmp_path, monkeypatch):
+    X, y, _ = data
+    monkeypatch.setattr("hck.estimators._branched._PROBED", 1000)
+    model = DiskHCKRegressor(**SMALL, n_trees=3, folder=tmp_path / "model").fit(X, y)
+    np.testing.assert_array_equal(model.loo_rows_, np.arange(0, 6000, 6))
+    np.testing.assert_allclose(model.loo_observed_[:, 0], y[::6])
+    expected = HCKRegressor(**GIVEN, n_trees=3).fit(X, y).loo_predict()[::6]
+    error, usual = np.abs(model.loo_predicted_[:, 0] - y[::6]).mean(), np.abs(expected - y[::6]).mean()
+    assert error == pytest.approx(usual, rel=0.1)
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "zarr", "parquet"])
+def test_files_of_all_kinds(data, kind, tmp_path):
+    X, y, new = data
+    expected = DiskHCKRegressor(**SMALL, folder=tmp_path / "array").fit(X, y).predict(new)
+    model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model")
+    if kind == "hdf5":
+        with h5py.File(tmp_path / "data.h5", "w") as file:
+            file["X"], file["y"] = X, y
+        model.fit(f"{tmp_path}/data.h5::X", f"{tmp_path}/data.h5::y")
+    elif kind == "zarr":
+        for name, array in (("X", X), ("y", y)):
+            stored = zarr.open_array(tmp_path / f"{name}.zarr", mode="w", shape=array.shape, dtype="f8")
+            stored[...] = array
+        model.fit(tmp_path / "X.zarr", tmp_path / "y.zarr")
+    else:
+        (tmp_path / "table").mkdir()
+        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(target=y)
+        frame[:2500].to_parquet(tmp_path / "table" / "1.parquet")
+        frame[2500:].to_parquet(tmp_path / "table" / "2.parquet")
+        model.fit(tmp_path / "table", "target")
+        other = pd.DataFrame(new, columns=["a", "b", "c"])[["c", "a", "b"]]
+        other.to_parquet(tmp_path / "new.parquet")
+        np.testing.assert_allclose(model.predict(tmp_path / "new.parquet"), expected, rtol=1e-12)
+        with pytest.raises(ValueError, match=r"has the columns \['c', 'a', 'b'\]"):
+            model.predict(other)
+    np.testing.assert_allclose(model.predict(new), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["bytes", "bool", "object", "int8"])
+def test_labels_of_all_kinds(data, kind, tmp_path):
+    X, y, new = data
+    up = y > 0.5
+    label = {
+        "bytes": np.where(up, b"up", b"low"),
+        "bool": up,
+        "object": np.where(up, "up", "low").astype(object),
+        "int8": np.where(up, 3, -1).astype(np.int8),
+    }[kind]
+    model = DiskHCKClassifier(**SMALL, folder=tmp_path / "model").fit(X, label)
+    expected = HCKClassifier(**GIVEN).fit(X, up).predict(new)
+    assert ((model.predict(new) == model.classes_[-1]) == expected).mean() > 0.97
+
+
+def test_shapes_and_names(data, tmp_path, monkeypatch):
+    X, y, new = data
+    monkeypatch.chdir(tmp_path)
+    model = DiskHCKRegressor(**SMALL, folder="model").fit(X, y[:, None])
+    assert model.predict(new).shape == (500, 1)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert model.predict(new).shape == (500, 1)
+    again = DiskHCKRegressor.open(tmp_path / "model")
+    assert again.rank == 16
+    assert again.to_local().lengthscale == 0.4
+
+
+@pytest.mark.filterwarnings("ignore:so many rows are alike")
+@pytest.mark.parametrize("alike", [2500, 5000, 5999, 6000])
+def test_equal_rows(data, alike, tmp_path):
+    """Those cannot be divided: branches are fewer, and uneven."""
+    X, y, new = data
+    X = X.copy()
+    X[:alike] = 0.5
+    model = DiskHCKRegressor(**SMALL, n_trees=2, leave_one_out=False, folder=tmp_path / "model").fit(X, y)
+    np.testing.assert_allclose(model.to_local().predict(new), model.predict(new), rtol=1e-9, atol=1e-9)
+    assert model.predict([[0.5, 0.5, 0.5]])[0] == pytest.approx(y[:alike].mean(), abs=0.05)
+
+
+def test_uneven_branches(data, tmp_path):
+    X, y, _ = data
+    X = X.copy()
+    X[:2500] = 0.5
+    with pytest.warns(UserWarning, match="times as many as others"):
+        DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y)
+
+
+def test_branches_within_a_budget():
+    model = HCKRegressor(rank=32, memory_budget="2GiB")
+    number, size = sizes_for(model, 50_000_000, 8, 1)
+    assert number == branches_within(model, 50_000_000, 8, 1, None, 32) == 128
+    assert size == 5000 * 128
+    assert branches_within(model, 50_000_000, 8, 20, None, 32) > number  # more right-hand sides
+    assert branches_within(model, 100_000_000, 8, 1, None, 32) == 2 * number
+    small = HCKRegressor(rank=32, memory_budget="64MiB")
+    number, size = sizes_for(small, 50_000_000, 8, 1)
+    assert 8 * 9 * size <= 2**26 / 4 + 8 * 9 * 64 * number
+
+
+def test_wrong_input(data, tmp_path, monkeypatch):
     X, y, new = data
     folder = tmp_path / "model"
     with pytest.raises(ValueError, match="name a folder"):
@@ -202,6 +379,27 @@ def test_wrong_input(data, tmp_path):
         DiskHCKRegressor(**SMALL, approximation="nystrom", folder=tmp_path / "n").fit(X, y)
     with pytest.raises(ValueError, match="halves by hyperplanes"):
         DiskHCKRegressor(**SMALL, partition="kmeans", folder=tmp_path / "k").fit(X, y)
+    with pytest.raises(ValueError, match="landmarks of branches"):
+        DiskHCKRegressor(**SMALL, landmarks="same", folder=tmp_path / "k").fit(X, y)
+    with pytest.raises(ValueError, match="a function as the kernel"):
+        DiskHCKRegressor(lambda a, b: a @ b.T, rank=8, alpha=1.0, folder=tmp_path / "k").fit(X, y)
+    with pytest.raises(ValueError, match="device='gpu' is not known"):
+        DiskHCKRegressor(**SMALL, device="gpu", folder=tmp_path / "k").fit(X, y)
+    with pytest.raises(ValueError, match="sparse"):
+        DiskHCKRegressor(**SMALL, folder=tmp_path / "k").fit(sp.csr_matrix(X), y)
+    with pytest.raises(ValueError, match="y is None"):
+        DiskHCKRegressor(**SMALL, folder=tmp_path / "k").fit(X, None)
+    with pytest.raises(ValueError, match="y has None in row 3, where text is expected"):
+        DiskHCKClassifier(**SMALL, folder=tmp_path / "k").fit(X, np.array(["a", "b", "a", None] * 1500))
+    with pytest.raises(ValueError, match="continuous"):
+        DiskHCKClassifier(**SMALL, folder=tmp_path / "c").fit(X, y)
+    rare, model = np.arange(6000) == 17, DiskHCKClassifier(random_state=0, folder=tmp_path / "r")
+    monkeypatch.setattr("hck.estimators._branched._CHOSEN_ON", 500)
+    with pytest.raises(ValueError, match=r"500 rows .* are all of one class"):
+        model.fit(X, rare)
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError, match="is a file"):
+        DiskHCKRegressor(**SMALL, folder=tmp_path / "file").fit(X, y)
     with pytest.raises(ValueError, match="weights are not supported"):
         DiskHCKRegressor(**SMALL, folder=tmp_path / "w").fit(X, y, np.ones(6000))
     (tmp_path / "full").mkdir()
@@ -211,6 +409,12 @@ def test_wrong_input(data, tmp_path):
     model = DiskHCKRegressor(**SMALL, folder=folder).fit(X, y)
     with pytest.raises(ValueError, match="holds a run that differs in rank:"):
         DiskHCKRegressor(**{**SMALL, "rank": 17}, folder=folder).fit(X, y)
+    with pytest.raises(ValueError, match="holds a run that differs in class"):
+        DiskHCKClassifier(**SMALL, folder=folder).fit(X, y > 0)
+    with pytest.raises(ValueError, match="holds a DiskHCKRegressor, not a DiskHCKClassifier"):
+        DiskHCKClassifier.open(folder)
+    with pytest.raises(ValueError, match="holds a run that differs in random_state:"):
+        DiskHCKRegressor(**{**SMALL, "random_state": np.random.RandomState(1)}, folder=folder).fit(X, y)
     with pytest.raises(ValueError, match="holds a run that differs in y:"):
         DiskHCKRegressor(**SMALL, folder=folder).fit(X, y + 1)
     with pytest.raises(ValueError, match="X has 2 features, but 3 are expected"):

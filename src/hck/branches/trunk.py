@@ -17,6 +17,7 @@ from hck.hierarchy.steps import Inbox
 from hck.kernels import Kernel, make_kernel
 from hck.memory import resolve_budget
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
+from hck.partition.hyperplane import HyperplaneRule
 from hck.points import Points, as_points
 
 # Sizes of branches vary by 1/√s of themselves, where s is the points of the sample in each: with so many, the
@@ -63,7 +64,8 @@ class Trunk:
         sample : Points or array-like of shape (points, d)
             Drawn at random from all points: some thousands for each branch, that they become equally large.
         n_branches : int
-            A power of two, at least 2.
+            A power of two, at least 2. There are fewer where so many points are equal that they cannot be
+            divided so often.
         rank : int
             r, the number of landmarks of a node.
         partition : {"random_projection", "pca", "kd"}
@@ -83,9 +85,13 @@ class Trunk:
         tree = make_tree(partition, points, kernel, rank, each, generator)
         points = points.take(tree.order)
         chosen = choose_landmarks(landmarks, points, tree, rank, kernel, generator)
+        jitter = default_jitter(kernel, points) if jitter is None else jitter
+        met = torch.zeros(tree.n_leaves, dtype=torch.bool, device=points.device)
+        met[tree.route(points)] = True
+        if not met.all():  # equal points all go to one child, and may leave nothing for the other
+            tree, chosen = _prune(tree, chosen, met)
         nothing = torch.zeros_like(tree.parent)
         bare = Tree(tree.parent, nothing, nothing, tree.order[:0], tree.rules)
-        jitter = default_jitter(kernel, points) if jitter is None else jitter
         return cls(kernel, bare, _only(chosen), jitter)
 
     @property
@@ -165,6 +171,29 @@ def check_partition(partition: Any) -> None:
             f"partition={partition!r} cannot be cut into branches, which are halves by hyperplanes; use one "
             f"of {', '.join(PARTITIONS)}"
         )
+
+
+def _prune(tree: Tree, landmarks: Landmarks, met: Tensor) -> tuple[Tree, Landmarks]:
+    """A tree without the leaves that no point is sent to, and without the nodes above these alone."""
+    kept = torch.zeros_like(tree.is_leaf)
+    kept[tree.leaves[met]] = True
+    for first, stop in reversed(tree.inner_levels):
+        nodes = tree.inner[first:stop]
+        child = tree.first_child[nodes]
+        kept[nodes] = kept[child] | kept[child + 1]
+    number = kept.long().cumsum(0) - 1
+    parent = torch.where(tree.parent >= 0, number[tree.parent.clamp_min(0)], -1)[kept]
+    rules = []
+    for (first, stop), rule in zip(tree.inner_levels, tree.rules or (), strict=True):
+        assert isinstance(rule, HyperplaneRule)
+        nodes = tree.inner[first:stop]
+        child = tree.first_child[nodes]
+        alone = ~(kept[child] & kept[child + 1])
+        threshold = rule.threshold.masked_fill(alone, torch.inf)  # everything goes to the only child
+        here = kept[nodes]
+        rules.append(HyperplaneRule(rule.directions, rule.pick[here], threshold[here]))
+    pruned = Tree(parent, tree.start[kept], tree.stop[kept], tree.order, tuple(rules))
+    return pruned, Landmarks(landmarks.points, landmarks.blocks[kept[tree.inner].nonzero().squeeze(1)])
 
 
 def _only(landmarks: Landmarks) -> Landmarks:

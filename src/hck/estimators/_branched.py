@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from torch import Tensor
 
@@ -24,6 +25,7 @@ from hck.selection.auto import Selection
 
 _CHOSEN_ON = 50_000  # points on which parameters are chosen
 _PROBED = 100_000  # points that are predicted from all others, about
+_LANDMARKS = ("uniform", "kmeans", "farthest")
 _AUTO = (1024, 128)  # leaf size and rank to reckon with before they are chosen
 
 
@@ -61,8 +63,14 @@ class Plan:
     memory_budget: Any = None
 
     @property
+    def branches(self) -> list[range]:
+        """The numbers of the branches of each tree."""
+        return [range(trunk.n_branches) for trunk in self.trunks]
+
+    @property
     def n_branches(self) -> int:
-        return self.trunks[0].n_branches
+        """The most that a tree has."""
+        return max(map(len, self.branches))
 
     def points(self, x: Any) -> Points:
         """Scaled points, on the device."""
@@ -72,7 +80,7 @@ class Plan:
         """The rows of x that fall into each branch of a tree."""
         number = self.trunks[tree].route(self.points(x)).cpu().numpy()
         order = np.argsort(number, kind="stable")
-        ends = np.cumsum(np.bincount(number, minlength=self.n_branches))
+        ends = np.cumsum(np.bincount(number, minlength=self.trunks[tree].n_branches))
         return np.split(order, ends[:-1])
 
     def grow(self, tree: int, branch: int, x: Any, verbose: bool = False) -> Branch:
@@ -163,8 +171,10 @@ def check_settings(estimator: Any) -> None:
         raise ValueError(
             f"approximation={estimator.approximation!r} has no branches: only 'hierarchical' is possible here"
         )
-    if not isinstance(estimator.landmarks, str):
-        raise ValueError("landmarks that are given belong to one tree: use 'uniform', 'kmeans' or 'farthest'")
+    if not isinstance(estimator.landmarks, str) or estimator.landmarks not in _LANDMARKS:
+        raise ValueError(f"landmarks of branches are chosen in each: use one of {', '.join(_LANDMARKS)}")
+    if callable(estimator.kernel) and not isinstance(estimator.kernel, Kernel):
+        raise ValueError("a function as the kernel is not possible here: use an object of hck.kernels")
 
 
 def sizes_for(estimator: Any, n: int, d: int, columns: int) -> tuple[int, int]:
@@ -172,13 +182,20 @@ def sizes_for(estimator: Any, n: int, d: int, columns: int) -> tuple[int, int]:
     leaf, rank = estimator.leaf_size, estimator.rank
     if isinstance(rank, str):
         leaf, rank = leaf or _AUTO[0], _AUTO[1]
-    leaf = leaf or leaf_size_for(n, rank)
-    leaf = min(leaf, n)
+    number = branches_within(estimator, n, d, columns, leaf, rank)
+    budget = resolve_budget(estimator.memory_budget, torch.device(estimator.device or "cpu"))
+    room = max(64 * number, int(budget / (32 * (d + columns))))  # a quarter of the budget
+    return number, min(n, room, max(_CHOSEN_ON, POINTS_PER_BRANCH * number))
+
+
+def branches_within(
+    estimator: Any, n: int, d: int, columns: int, leaf_size: int | None, rank: int
+) -> int:  # fmt: skip
+    """How many branches, so that one takes half of the memory budget."""
+    leaf = min(n, leaf_size or leaf_size_for(n, rank))
     each = leaf + rank + 3 * rank**2 / leaf + 8 * d + 10 * columns * (1 + rank / leaf) + 8
-    device = torch.device(estimator.device or "cpu")
-    itemsize = _DTYPES[estimator.dtype].itemsize
-    number = branches_for(n, leaf, itemsize * each, resolve_budget(estimator.memory_budget, device) / 2)
-    return number, min(n, max(_CHOSEN_ON, POINTS_PER_BRANCH * number))
+    budget = resolve_budget(estimator.memory_budget, torch.device(estimator.device or "cpu"))
+    return branches_for(n, leaf, _DTYPES[estimator.dtype].itemsize * each, budget / 2)
 
 
 def probes_of(rows: np.ndarray, n: int) -> np.ndarray:
@@ -187,7 +204,11 @@ def probes_of(rows: np.ndarray, n: int) -> np.ndarray:
 
 
 def plan_ridge(
-    estimator: RidgeEstimator, plain: RidgeEstimator, n_branches: int, x: np.ndarray, y: np.ndarray
+    estimator: RidgeEstimator,
+    plain: RidgeEstimator,
+    n_branches: int | Callable[[Selection], int],
+    x: np.ndarray,
+    y: np.ndarray,
 ) -> tuple[Plan, Selection]:
     """Settle everything for ridge regression by a sample of the points.
 
@@ -197,6 +218,8 @@ def plan_ridge(
         Whose parameters count.
     plain : RidgeEstimator
         One that chooses what is not given when it is fitted on points in memory; it is fitted here.
+    n_branches : int or callable
+        What was chosen ↦ how many.
     x, y : ndarray of shape (sample, d) and (sample, …)
     """
     check_settings(estimator)
@@ -209,6 +232,11 @@ def plan_ridge(
         scaling = Scaling.of(estimator._scale_kind(), as_points(x, device=torch.device(device)))
     else:
         some = rng.permutation(len(x))[:_CHOSEN_ON]
+        if isinstance(plain, ClassifierMixin) and len(np.unique(y[some])) < 2:
+            raise ValueError(
+                f"the {len(some):,} rows on which parameters are chosen are all of one class: give "
+                "lengthscale, alpha and rank"
+            )
         plain.fit(x[some], y[some])
         selection, scaling = plain.selection_, plain._scaling
         selection.blend = []
@@ -217,7 +245,8 @@ def plan_ridge(
         *(selection.kernel, selection.alpha, scaling, [], seeds, selection.leaf_size),
         *(estimator.partition, estimator.landmarks, estimator.dtype, device, estimator.memory_budget),
     )
-    plan.trunks = make_trunks(plan, x, n_branches, selection.rank, estimator.jitter)
+    number = n_branches if isinstance(n_branches, int) else n_branches(selection)
+    plan.trunks = make_trunks(plan, x, number, selection.rank, estimator.jitter)
     return plan, selection
 
 

@@ -12,20 +12,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from hck.branches import assemble
 from hck.estimators import HCKClassifier, HCKRegressor
-from hck.estimators._branched import Piece, Plan, check_settings, plan_ridge, sizes_for, with_parameters
+from hck.estimators._branched import (
+    Piece,
+    branches_within,
+    check_settings,
+    plan_ridge,
+    sizes_for,
+    with_parameters,
+)
 from hck.estimators._ridge import RidgeEstimator
 from hck.hierarchy import Forest
 from hck.memory import resolve_budget
 from hck.outofcore import fit as steps
 from hck.outofcore.job import Job
-from hck.outofcore.rows import as_pair, as_rows, check_numbers
+from hck.outofcore.rows import Rows, as_pair, as_rows, check_numbers
 from hck.outofcore.spool import Spool
-from hck.outofcore.targets import Classes, Numbers, Targets
+from hck.outofcore.targets import Labels, Numbers, Targets
 from hck.progress import track
+from hck.selection.auto import Selection
 from hck.selection.loss import Calibration
 
-_MODEL = "model"
-_NOT_SETTINGS = ("folder", "memory_budget", "verbose", "device")  # that may differ when a run goes on
+_PLAN, _MODEL = "plan", "model"
+_NOT_KEPT = ("device", "memory_budget", "random_state", "verbose")  # of parameters, in a model
+_MAY_CHANGE = ("folder", "memory_budget", "verbose")  # while a run goes on
 
 
 class DiskRidge(RidgeEstimator):
@@ -34,67 +43,83 @@ class DiskRidge(RidgeEstimator):
     folder: Any
     _plain: type[RidgeEstimator]
 
-    def _fit(self, X: Any, y: Any, targets: Targets) -> Plan:
+    def _fit(self, X: Any, y: Any, targets: Targets) -> None:
         if self.folder is None:
             raise ValueError("folder=None: name a folder that the model, and what it is made of, can go to")
         check_settings(self)
         rows, target = as_pair(X, y)
-        parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_SETTINGS}
-        job = Job(Path(self.folder), {**parameters, "X": rows.fingerprint(), "y": target.fingerprint()})
-        known = job.once("plan", lambda: self._settle(rows, target, targets))
-        plan: Plan = known["plan"]
-        plan.memory_budget, plan.device = self.memory_budget, str(self._resolve_device(None))
-        if not job.has(_MODEL):
-            self._work(job, known, rows, target)
+        job = Job(Path(self.folder), self._resolve_device(None))
+        kept = {name: value for name, value in self._parameters().items() if name not in _MAY_CHANGE}
+        data = {"X": rows.fingerprint(), "y": target.fingerprint()}
+        with job.alone():
+            job.claim({"class": type(self).__name__, **kept, **data}, _PLAN)
+            known = job.once(_PLAN, lambda: self._settle(rows, target, targets))
+            if not job.has(_MODEL):
+                self._work(job, known, rows, target, targets)
+            job.forget("points", "messages")
         self._adopt(job)
-        return plan
 
-    def _settle(self, rows: Any, target: Any, targets: Targets) -> dict[str, Any]:
+    def _parameters(self) -> dict[str, Any]:
+        """Those of a plain estimator."""
+        return {name: value for name, value in self.get_params(deep=False).items() if name != "folder"}
+
+    def _settle(self, rows: Rows, target: Rows, targets: Targets) -> dict[str, Any]:
         """Look at all rows, and decide everything by a sample of them."""
-        n_branches, size = sizes_for(self, rows.n, rows.width, target.width)
+        _, size = sizes_for(self, rows.n, rows.width, target.width)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        found = steps.survey(rows, target, targets, size, seed, bool(self.verbose))
-        given = {name: value for name, value in self.get_params(deep=False).items() if name != "folder"}
-        y = found.y if found.y.shape[1] > 1 else found.y[:, 0]
-        plan, selection = plan_ridge(self, self._plain(**given), n_branches, found.x, y)
-        classes = targets.classes if isinstance(targets, Classes) else None
+        x, y = steps.survey(rows, target, targets, size, seed, bool(self.verbose))
+        coding = targets.coding()
+        columns = len(coding.intercept)
+
+        def branches(chosen: Selection) -> int:
+            number = branches_within(self, rows.n, rows.width, columns, chosen.leaf_size, chosen.rank)
+            return min(number, 2 ** ((len(x) // 64).bit_length() - 1) if len(x) >= 128 else 2)
+
+        plain = self._plain(**self._parameters())
+        plan, selection = plan_ridge(self, plain, branches, x, y if y.shape[1] > 1 else y[:, 0])
         return {
+            "class": type(self).__name__,
+            "parameters": {
+                k: v for k, v in self._parameters().items() if k not in ("device", "random_state")
+            },
             "plan": plan,
             "selection": selection,
-            "intercept": np.atleast_1d(targets.intercept()),
-            "classes": classes,
+            "coding": coding,
             "shape": (rows.n, rows.width),
-            "one_target": target.width == 1,
+            "names": rows.names,
+            "is_vector": target.is_vector,
         }
 
-    def _work(self, job: Job, known: dict[str, Any], rows: Any, target: Any) -> None:
-        plan, intercept, show = known["plan"], known["intercept"], bool(self.verbose)
-        targets = Numbers() if known["classes"] is None else Classes(known["classes"])
-        spool = Spool(
-            *(job.folder / "points", len(plan.trunks), plan.n_branches, rows.width, len(intercept)),
-            "f8" if self.dtype == "float64" else "f4",
-        )
-        steps.deal(rows, target, lambda y: targets.code(y) - intercept, plan, spool, show)
+    def _work(
+        self, job: Job, known: dict[str, Any], rows: Rows, target: Rows, targets: Targets
+    ) -> None:  # fmt: skip
+        plan, coding, show = known["plan"], known["coding"], bool(self.verbose)
+        plan.memory_budget = self.memory_budget
+        first = check_numbers(next(rows.blocks(1)), 0, rows.called)
+        branches = [len(each) for each in plan.branches]
+        spool = Spool(job.folder / "points", branches, rows.width, len(coding.intercept), first.dtype)
+        steps.deal(rows, target, targets, coding, plan, spool, show)
         steps.train(job, plan, spool, rows.n, self.leave_one_out, show)
         if self.leave_one_out:
             numbers, observed, predicted = steps.left_out(job, plan, rows.n)
-            known = {**known, "left_out": (numbers, observed + intercept, predicted + intercept)}
+            known = {**known, "left_out": (numbers, observed, predicted)}
         job.keep(_MODEL, known)
-        steps.tidy(job, spool)
 
     def _adopt(self, job: Job) -> None:
         """Become what a finished job has found."""
         known = job.load(_MODEL)
-        self._job, self._known = job.folder, known
+        if known["class"] != type(self).__name__:
+            raise ValueError(f"{job.folder} holds a {known['class']}, not a {type(self).__name__}")
+        self._known = known
         self._pieces = _Pieces(job, resolve_budget(self.memory_budget, torch.device("cpu")) // 4)
-        self.n_features_in_ = known["shape"][1]
+        self.n_features_in_, intercept = known["shape"][1], known["coding"].intercept
         numbers, observed, predicted = known.get("left_out", (None, None, None))
         self._set_fitted(
-            intercept_=known["intercept"],
+            intercept_=intercept,
             selection_=known["selection"],
             loo_rows_=numbers,
-            loo_observed_=observed,
-            loo_predicted_=predicted,
+            loo_observed_=None if observed is None else observed + intercept,
+            loo_predicted_=None if predicted is None else predicted + intercept,
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -109,7 +134,7 @@ class DiskRidge(RidgeEstimator):
 
     def _evaluate(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        rows, plan = as_rows(X), self._known["plan"]
+        rows, plan = as_rows(X).select(self._known["names"]), self._known["plan"]
         if rows.width != self.n_features_in_:
             raise ValueError(f"X has {rows.width} features, but {self.n_features_in_} are expected")
         out = np.zeros((rows.n, len(self.intercept_)))
@@ -124,10 +149,12 @@ class DiskRidge(RidgeEstimator):
                     if len(mine):
                         extension = self._pieces.get(tree, branch).extension
                         here[mine] += extension(plan.points(x[mine])).double().cpu().numpy()
-        return out / len(plan.trunks) + self.intercept_
+        out /= len(plan.trunks)
+        out += self.intercept_
+        return out
 
     @classmethod
-    def open(cls, folder: Any, memory_budget: Any = None) -> Any:
+    def open(cls, folder: Any, memory_budget: Any = None, device: Any = None) -> Any:
         """The model of a folder in which `fit` has finished.
 
         Parameters
@@ -135,32 +162,32 @@ class DiskRidge(RidgeEstimator):
         folder : path-like
         memory_budget : int, float, str or None
             That predictions may take.
+        device : str, torch.device or None
         """
-        job = Job.__new__(Job)
-        job.folder = Path(folder)
+        place = cls(device=device)._resolve_device(None)
+        job = Job(Path(folder), place)
         if not job.has(_MODEL):
             raise FileNotFoundError(f"{folder} holds no finished model")
-        model = cls(folder=folder, memory_budget=memory_budget)  # type: ignore[call-arg]
+        given = {**job.load(_MODEL)["parameters"], "memory_budget": memory_budget, "device": device}
+        model = cls(**given)
+        model.folder = folder
         model._adopt(job)
         return model
 
     def to_local(self) -> Any:
         """The same model in memory, as a plain estimator, where it fits."""
         check_is_fitted(self)
-        known, plan = self._known, self._known["plan"]
-        every = range(plan.n_branches)
-        members: list[Any] = []
+        plan, members = self._known["plan"], []
         for tree, trunk in enumerate(plan.trunks):
-            pieces = [self._pieces.get(tree, branch) for branch in every]
+            pieces = [self._pieces.get(tree, branch) for branch in plan.branches[tree]]
             rows = [piece.rows for piece in pieces if piece.rows is not None]
             members.append(assemble(trunk, [piece.extension for piece in pieces], rows))
-        given = {name: value for name, value in self.get_params(deep=False).items() if name != "folder"}
-        local = self._plain(**given)
+        local = self._plain(**self._parameters())
         local._set_fitted(
             trees_=[member.tree for member in members],
-            forest_=Forest(members),
-            intercept_=known["intercept"],
-            selection_=known["selection"],
+            forest_=Forest([*members]),
+            intercept_=self.intercept_,
+            selection_=self.selection_,
             residuals_=[],
             n_features_in_=self.n_features_in_,
             _scaling=plan.scaling,
@@ -190,7 +217,7 @@ class _Pieces:
         if key in self.kept:
             self.kept.move_to_end(key)
             return self.kept[key]
-        piece = self.job.load(steps.piece_name(tree, branch))
+        piece: Piece = self.job.load(steps.piece_name(tree, branch))
         self.used += self._size(piece)
         while self.used > self.budget and self.kept:
             self.used -= self._size(self.kept.popitem(last=False)[1])
@@ -199,7 +226,9 @@ class _Pieces:
 
     @staticmethod
     def _size(piece: Piece) -> int:
-        return piece.extension.nbytes + piece.extension.points.nbytes
+        own, blocks = piece.extension, piece.extension.landmarks.blocks.index
+        rows = 0 if piece.rows is None else 2 * piece.rows.nbytes  # and the order of the tree
+        return own.nbytes + own.points.nbytes + blocks.nbytes + rows
 
 
 @with_parameters(folder=None)
@@ -213,7 +242,8 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
     Parameters
     ----------
     folder : path-like
-        Where the model goes, and what it is made of while it is trained: about twice the size of X.
+        Where the model goes, and what it is made of while it is trained: about three times the size of X for
+        each tree and each class of several.
     memory_budget : int, float, str or None
         Bytes, or text such as ``"2GiB"``. The tree is cut into as many branches as this needs.
     others : as in `HCKRegressor`
@@ -250,12 +280,11 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
         """
         _no_weights(sample_weight)
         self._fit(X, y, Numbers())
-        self._one_target = self._known["one_target"]
         return self
 
     def _adopt(self, job: Job) -> None:
         super()._adopt(job)
-        self._one_target = self._known["one_target"]
+        self._one_target = self._known["is_vector"]
 
     def _more(self) -> dict[str, Any]:
         return {"_one_target": self._one_target}
@@ -285,15 +314,16 @@ class DiskHCKClassifier(DiskRidge, HCKClassifier):
             See `hck.outofcore.as_rows`. For parquet files y may be the name of a column.
         """
         _no_weights(sample_weight)
-        self._fit(X, y, Classes())
+        self._fit(X, y, Labels())
         return self
 
     def _adopt(self, job: Job) -> None:
         super()._adopt(job)
-        self.classes_, self.calibration_ = self._known["classes"], None
-        if self.loo_rows_ is not None:
-            code = self.loo_observed_.argmax(1) if len(self.classes_) > 2 else self.loo_observed_[:, 0] > 0
-            self.calibration_ = Calibration.fit(self.loo_predicted_, code.astype(int), None)
+        coding = self._known["coding"]
+        self.classes_, self.calibration_ = coding.classes, None
+        if "left_out" in self._known:
+            code = coding.codes(self._known["left_out"][1])
+            self.calibration_ = Calibration.fit(self.loo_predicted_, code, None)
 
     def _more(self) -> dict[str, Any]:
         return {"classes_": self.classes_, "calibration_": self.calibration_}

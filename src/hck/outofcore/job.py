@@ -2,18 +2,20 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from hck.files import replacing
 from hck.persistence.encode import Encoder
 from hck.persistence.model import read_parts, write_parts
 
-_SETTINGS = "job.json"
-_HOST = torch.device("cpu")
+_SETTINGS, _LOCK = "job.json", "lock"
 
 
 class Job:
@@ -22,29 +24,52 @@ class Job:
     Parameters
     ----------
     folder : Path
-        Made if it is not there. One that holds the work of other settings is an error.
-    settings : dict
-        Parameters and fingerprints of the data.
+    device : torch.device
+        Where results are loaded to.
     """
 
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
-        self.folder = folder
-        mine = {name: _digest(value) for name, value in settings.items()}
-        path = folder / _SETTINGS
-        if path.exists():
+    def __init__(self, folder: Path, device: torch.device) -> None:
+        self.folder, self.device = folder.resolve(), device
+
+    def claim(self, settings: dict[str, Any], first: str) -> None:
+        """Make the folder, or see that what is in it has the same settings.
+
+        Parameters
+        ----------
+        settings : dict
+            Parameters and fingerprints of the data.
+        first : str
+            The step without which nothing has been done yet, so that settings may change.
+        """
+        path, mine = self.folder / _SETTINGS, {name: _digest(value) for name, value in settings.items()}
+        if self.has(first) and path.exists():
             other = json.loads(path.read_text())
             changed = sorted(name for name in {*mine, *other} if mine.get(name) != other.get(name))
             if changed:
                 raise ValueError(
-                    f"{folder} holds a run that differs in {', '.join(changed)}: choose another folder, or "
-                    "remove this one"
+                    f"{self.folder} holds a run that differs in {', '.join(changed)}: choose another folder, "
+                    "or remove this one"
                 )
             return
-        if folder.exists() and any(folder.iterdir()):
-            raise FileExistsError(f"{folder} is not empty, and holds no run of hck: choose another folder")
-        folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as draft:
             draft.write_text(json.dumps(mine, indent=1))
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes out of the folder, which is made if it is not there."""
+        known = (_SETTINGS, _LOCK)
+        if self.folder.is_dir() and not any((self.folder / name).exists() for name in known):
+            if any(self.folder.iterdir()):
+                raise FileExistsError(
+                    f"{self.folder} is not empty, and holds no run of hck: choose another folder"
+                )
+        elif self.folder.exists() and not self.folder.is_dir():
+            raise FileExistsError(f"{self.folder} is a file: choose another name for the folder")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / _LOCK).open("w") as file:
+            if not _lock(file):
+                raise RuntimeError(f"another process is at work in {self.folder}")
+            yield
 
     def once(self, name: str, work: Callable[[], Any]) -> Any:
         """The result of a step, which is done if it has not been."""
@@ -59,17 +84,37 @@ class Job:
         """Write a result, whole or not at all."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_parts(path, value, _HOST)
+        write_parts(path, value, self.device)
 
     def load(self, name: str) -> Any:
-        return read_parts(self.folder / name, _HOST)
+        return read_parts(self.folder / name, self.device)
+
+    def forget(self, *names: str) -> None:
+        """Remove folders, and what interrupted writes have left behind."""
+        for path in [*(self.folder / name for name in names), *self.folder.rglob(".*.tmp")]:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _lock(file: Any) -> bool:
+    """Lock a file until it is closed; whether nobody else has."""
+    try:
+        import fcntl
+    except ImportError:  # not on this system
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _digest(value: Any) -> str:
     """Of anything that saved models are made of."""
+    if isinstance(value, np.random.RandomState):
+        value = list(value.get_state(legacy=True))
     encoder = Encoder()
     known = encoder.value(value)
     digest = hashlib.sha256(json.dumps([known, encoder.objects], sort_keys=True).encode())
     for name in sorted(encoder.arrays):
-        digest.update(encoder.arrays[name].contiguous().numpy().tobytes())
+        digest.update(encoder.arrays[name].contiguous().cpu().numpy().tobytes())
     return digest.hexdigest()

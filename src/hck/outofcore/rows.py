@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 _BLOCK = 2**26  # bytes that are read at once
 
@@ -22,11 +23,23 @@ class Rows(ABC):
         Rows and columns.
     called : str
         For messages.
+    names : list of str, or None
+        Of the columns, if they have any.
+    is_vector : bool
+        Whether there is one column that is not one of a matrix.
     """
 
     n: int
     width: int
     called: str
+    names: list[str] | None = None
+    is_vector: bool = False
+
+    def select(self, names: list[str] | None) -> "Rows":
+        """The columns of these names, in this order."""
+        if names is not None and self.names is not None and names != self.names:
+            raise ValueError(f"{self.called} has the columns {self.names}, but {names} are expected")
+        return self
 
     @abstractmethod
     def blocks(self, size: int, start: int = 0) -> Iterator[np.ndarray]:
@@ -55,12 +68,15 @@ class ArrayRows(Rows):
     [2, 2, 1]
     """
 
-    def __init__(self, array: Any, called: str = "X") -> None:
+    def __init__(self, array: Any, called: str = "X", names: list[str] | None = None) -> None:
+        if sp.issparse(array):
+            raise ValueError(f"{called} is sparse, which is not possible here: use an array")
         shape = tuple(array.shape)
         if len(shape) not in (1, 2):
             raise ValueError(f"{called} must have one or two dimensions, got shape {shape}")
-        self.array, self.called = array, called
+        self.array, self.called, self.names = array, called, names
         self.n, self.width = int(shape[0]), 1 if len(shape) == 1 else int(shape[1])
+        self.is_vector = len(shape) == 1
 
     def blocks(self, size: int, start: int = 0) -> Iterator[np.ndarray]:
         for i in range(start, self.n, size):
@@ -99,19 +115,33 @@ class ParquetRows(Rows):
         missing = [name for name in columns or [] if name not in names]
         if missing:
             raise ValueError(f"{path} has no column {missing[0]!r}; its columns: {', '.join(names)}")
-        self.columns = names if columns is None else columns
+        self.names = self.columns = names if columns is None else columns
         self.n, self.width = self.data.count_rows(), len(self.columns)
+        self.is_vector = columns is not None and len(columns) == 1
+
+    def select(self, names: list[str] | None) -> "Rows":
+        return self if names is None else ParquetRows(self.data.files, names, self.called)
 
     def blocks(self, size: int, start: int = 0) -> Iterator[np.ndarray]:
         waiting: list[np.ndarray] = []
         count, skip = 0, start
-        for batch in self.data.to_batches(columns=self.columns, batch_size=min(size, 2**17)):
+        ahead = {
+            "batch_readahead": 2,
+            "fragment_readahead": 1,
+        }  # by default much more, whatever memory there is
+        for batch in self.data.to_batches(columns=self.columns, batch_size=min(size, 2**17), **ahead):
             if skip >= batch.num_rows:
                 skip -= batch.num_rows
                 continue
             some = batch.slice(skip)
             skip = 0
-            block = np.stack([some.column(k).to_numpy(zero_copy_only=False) for k in range(self.width)], 1)
+            columns = [some.column(k).to_numpy(zero_copy_only=False) for k in range(self.width)]
+            for name, column in zip(self.columns, columns, strict=True):
+                if column.dtype.kind in "mM":
+                    raise ValueError(
+                        f"the column {name!r} of {self.called} holds times: make numbers of them"
+                    )
+            block = np.stack(columns, 1)
             waiting.append(block)
             count += len(block)
             while count >= size:
@@ -146,9 +176,14 @@ def as_rows(data: Any, called: str = "X") -> Rows:
         return data
     if isinstance(data, str | os.PathLike):
         return _at(os.fspath(data), called)
-    if hasattr(data, "shape") and hasattr(data, "__getitem__") and not hasattr(data, "iloc"):
-        return ArrayRows(data, called)
-    return ArrayRows(np.asarray(data), called)
+    if data is None:
+        raise ValueError(f"{called} is None: an array or a path is needed")
+    if hasattr(data, "iloc"):  # pandas
+        names = [str(name) for name in data.columns] if hasattr(data, "columns") else None
+        return ArrayRows(data.to_numpy(), called, names)
+    if not sp.issparse(data) and not (hasattr(data, "shape") and hasattr(data, "__getitem__")):
+        data = np.asarray(data)
+    return ArrayRows(data, called)
 
 
 def as_pair(X: Any, y: Any) -> tuple[Rows, Rows]:
@@ -192,15 +227,16 @@ def _hdf5(where: Path, name: str) -> Any:
     names = [key for key in file if isinstance(file[key], h5py.Dataset)]
     if not name and len(names) == 1:
         name = names[0]
-    if name not in file:
-        raise ValueError(f"write {where}::NAME, with one of the arrays in it: {', '.join(names)}")
+    if name not in file or not isinstance(file[name], h5py.Dataset):
+        raise ValueError(f"write {where}::NAME, with one of the arrays in it: {', '.join(names) or 'none'}")
     return file[name]
 
 
 def check_numbers(block: np.ndarray, first: int, called: str) -> np.ndarray:
     """A block as numbers that are finite, or an error that names the row."""
     try:
-        block = block if block.dtype in (np.float32, np.float64) else block.astype(np.float64)
+        kept = block.dtype in (np.float32, np.float64) and block.dtype.isnative
+        block = block if kept else block.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{called} has something that is no number in rows from {first:,} on") from None
     good = np.isfinite(block).all(1)

@@ -14,43 +14,54 @@ _COUNTS = "counts.json"
 class Spool:
     """A file for each branch of each tree, with a record for each of its points.
 
-    Points are added block by block. Whatever interrupts it, blocks are there whole or not at all: how many
-    points belong to whole blocks is written after each, and what is beyond is cut off.
+    Points are added block by block. Whatever stops it, blocks are there whole or not at all: how many points
+    belong to whole blocks is written after each, and what is beyond is cut off.
 
     Parameters
     ----------
     folder : Path
-    trees, branches : int
+    branches : list of int
+        How many each tree has.
     features, columns : int
         Numbers of a point, and of its right-hand sides.
-    dtype : str
+    dtype : numpy.dtype
         Of the features.
+
+    Attributes
+    ----------
+    done : int
+        Rows of whole blocks.
+    counts : list of lists of int
+        Points of each branch of each tree.
     """
 
     def __init__(
-        self, folder: Path, trees: int, branches: int, features: int, columns: int, dtype: str
+        self, folder: Path, branches: list[int], features: int, columns: int, dtype: np.dtype
     ) -> None:  # fmt: skip
         self.folder = folder
         self.record = np.dtype([("row", "i8"), ("b", "f8", (columns,)), ("x", dtype, (features,))])
-        self.counts = np.zeros((trees, branches), dtype=np.int64)
-        self.blocks = 0
+        self.counts, self.done = [[0] * number for number in branches], 0
         folder.mkdir(parents=True, exist_ok=True)
         if (folder / _COUNTS).exists():
             known = json.loads((folder / _COUNTS).read_text())
-            self.blocks, self.counts = known["blocks"], np.array(known["counts"], dtype=np.int64)
-        for (tree, branch), count in np.ndenumerate(self.counts):
-            path = self._path(tree, branch)
-            path.touch()
-            with path.open("r+b") as file:
-                file.truncate(int(count) * self.record.itemsize)
+            self.done, self.counts = known["done"], known["counts"]
+        for tree, counts in enumerate(self.counts):
+            for branch, count in enumerate(counts):
+                self._cut(self._path(tree, branch), count * self.record.itemsize)
 
-    def add(self, first: int, x: np.ndarray, b: np.ndarray, parts: list[list[np.ndarray]]) -> None:
-        """Add a block.
+    def _cut(self, path: Path, size: int) -> None:
+        """What a file has beyond a size belongs to a block that is not there as a whole."""
+        path.touch()
+        if path.stat().st_size < size:
+            raise OSError(f"{path} is shorter than it was: remove {self.folder.parent}, and begin again")
+        with path.open("r+b") as file:
+            file.truncate(size)
+
+    def add(self, x: np.ndarray, b: np.ndarray, parts: list[list[np.ndarray]]) -> None:
+        """Add the next block.
 
         Parameters
         ----------
-        first : int
-            The number of its first row.
         x, b : ndarray of shape (rows, features) and (rows, columns)
         parts : list of list of ndarray
             For each tree and branch, which of the block's rows belong to it.
@@ -59,18 +70,21 @@ class Spool:
             for branch, rows in enumerate(branches):
                 if len(rows):
                     records = np.empty(len(rows), self.record)
-                    records["row"], records["b"], records["x"] = first + rows, b[rows], x[rows]
+                    records["row"], records["b"], records["x"] = self.done + rows, b[rows], x[rows]
                     with self._path(tree, branch).open("ab") as file:
                         records.tofile(file)
-                    self.counts[tree, branch] += len(rows)
-        self.blocks += 1
+                    self.counts[tree][branch] += len(rows)
+        self.done += len(x)
         with replacing(self.folder / _COUNTS) as draft:
-            draft.write_text(json.dumps({"blocks": self.blocks, "counts": self.counts.tolist()}))
+            draft.write_text(json.dumps({"done": self.done, "counts": self.counts}))
 
     def read(self, tree: int, branch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The row numbers, features and right-hand sides of a branch."""
         records = np.fromfile(self._path(tree, branch), self.record)
-        return tuple(np.ascontiguousarray(records[name]) for name in ("row", "x", "b"))  # type: ignore[return-value]
+        if len(records) != self.counts[tree][branch]:
+            raise OSError(f"{self._path(tree, branch)} is not as it was written")
+        row, x, b = (np.ascontiguousarray(records[name]) for name in ("row", "x", "b"))
+        return row, x, b
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,85 +1,86 @@
-"""What is learned: numbers, or classes as ±1."""
+"""What has to be known of all targets before they can be coded."""
 
 from abc import ABC, abstractmethod
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 
+from hck.estimators._coding import Centred, Coding, OneAgainstAll
 from hck.outofcore.rows import check_numbers
+
+_MOST_CLASSES = 10_000
 
 
 class Targets(ABC):
-    """Collects what has to be known of all targets, and codes them as columns."""
+    """Sees the targets of all rows, block by block."""
 
     @abstractmethod
-    def see(self, y: np.ndarray, first: int) -> np.ndarray:
-        """Look at a block of targets (rows, columns); returns them checked."""
+    def check(self, y: np.ndarray, first: int) -> np.ndarray:
+        """A block (rows, columns) whose first row has this number, as it should be, or an error."""
 
     @abstractmethod
-    def code(self, y: np.ndarray) -> np.ndarray:
-        """Targets (rows, columns) as numbers to be regressed on."""
+    def see(self, y: np.ndarray) -> None:
+        """Take note of a block that was checked."""
 
     @abstractmethod
-    def intercept(self) -> np.ndarray:
-        """The mean of the coded targets."""
+    def coding(self) -> Coding:
+        """How the targets that were seen become right-hand sides."""
 
 
 class Numbers(Targets):
-    """Targets that are numbers."""
+    """Targets that are numbers, of which the mean is needed."""
 
     def __init__(self) -> None:
         self.total: np.ndarray | float = 0.0
         self.count = 0
 
-    def see(self, y: np.ndarray, first: int) -> np.ndarray:
-        y = check_numbers(y, first, "y")
-        self.total, self.count = self.total + y.sum(0, dtype=np.float64), self.count + len(y)
-        return y
+    def check(self, y: np.ndarray, first: int) -> np.ndarray:
+        return check_numbers(y, first, "y").astype(np.float64)
 
-    def code(self, y: np.ndarray) -> np.ndarray:
-        return y.astype(np.float64)
+    def see(self, y: np.ndarray) -> None:
+        self.total, self.count = self.total + y.sum(0), self.count + len(y)
 
-    def intercept(self) -> np.ndarray:
-        return np.asarray(self.total / self.count)
+    def coding(self) -> Coding:
+        return Centred(np.atleast_1d(self.total / self.count))
 
 
-class Classes(Targets):
-    """Class labels, which become ±1: one column for two classes, else one for each.
+class Labels(Targets):
+    """Class labels, which have to be counted."""
 
-    Parameters
-    ----------
-    classes : ndarray, optional
-        If they are known already.
-    """
-
-    def __init__(self, classes: np.ndarray | None = None) -> None:
+    def __init__(self) -> None:
         self.counts: dict[object, int] = {}
-        self._classes = classes
 
-    def see(self, y: np.ndarray, first: int) -> np.ndarray:
+    def check(self, y: np.ndarray, first: int) -> np.ndarray:
         if y.shape[1] != 1:
             raise ValueError(f"class labels must be one column, got {y.shape[1]}")
         if y.dtype.kind == "f":
             check_numbers(y, first, "y")
-        for label, count in zip(*np.unique(y, return_counts=True), strict=True):
-            self.counts[label] = self.counts.get(label, 0) + int(count)
+        elif y.dtype.kind == "S":
+            y = y.astype("U")
+        elif y.dtype.kind == "O":
+            y = _text(y, first)
         return y
 
-    @property
-    def classes(self) -> np.ndarray:
-        if self._classes is not None:
-            return self._classes
-        if len(self.counts) < 2:
-            raise ValueError(f"at least two classes are needed, but y has only {list(self.counts)}")
-        return np.sort(np.array(list(self.counts)))
+    def see(self, y: np.ndarray) -> None:
+        for label, count in zip(*np.unique(y, return_counts=True), strict=True):
+            self.counts[label] = self.counts.get(label, 0) + int(count)
+        if len(self.counts) > _MOST_CLASSES:
+            raise ValueError(f"y has more than {_MOST_CLASSES:,} different labels: are these classes?")
 
-    def code(self, y: np.ndarray) -> np.ndarray:
-        number = np.searchsorted(self.classes, y[:, 0])
-        return np.where(number[:, None] == self._columns, 1.0, -1.0)
+    def coding(self) -> Coding:
+        classes = np.sort(np.array(list(self.counts)))
+        check_classification_targets(classes)
+        if len(classes) < 2:
+            raise ValueError(f"at least two classes are needed, but y has only {classes.tolist()}")
+        return OneAgainstAll.of(classes, np.array([self.counts[label] for label in classes.tolist()]))
 
-    def intercept(self) -> np.ndarray:
-        share = np.array([self.counts[label] for label in self.classes], dtype=float)
-        return (2 * share / share.sum() - 1)[self._columns]
 
-    @property
-    def _columns(self) -> np.ndarray:
-        return np.arange(1, 2) if len(self.classes) == 2 else np.arange(len(self.classes))
+def _text(y: np.ndarray, first: int) -> np.ndarray:
+    """Labels of mixed types, or text, as text."""
+    if all(isinstance(label, bytes) for label in y.ravel()):
+        return np.char.decode(y.astype("S"))
+    wrong = [i for i, label in enumerate(y[:, 0]) if not isinstance(label, str)]
+    if wrong:
+        label = y[wrong[0], 0]
+        raise ValueError(f"y has {label!r} in row {first + wrong[0]:,}, where text is expected")
+    return y.astype("U")

@@ -24,6 +24,7 @@ from hck.branches import Message, Trunk
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.estimators._base import HCKEstimator
 from hck.estimators._branched import Piece, Plan
+from hck.estimators._coding import Centred, OneAgainstAll
 from hck.estimators._categories import Categories
 from hck.estimators._scaling import Scaling
 from hck.estimators._trend import Trend
@@ -203,7 +204,7 @@ _DATACLASSES: tuple[type, ...] = (
     *(ExactPredictor, FeaturePredictor, TaperedPredictor),
     *(Exact, Fourier, Guides, Nystrom, Pattern, Taper, Tapered),
     *(Blocks, Landmarks, Tree),
-    *(Message, Piece, Plan, Trunk),
+    *(Centred, Message, OneAgainstAll, Piece, Plan, Trunk),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
     *(Calibration, Candidate, Iterative, Scaling, Selection, Space, Trend, _Block),
 )
