@@ -41,7 +41,8 @@ def function(x: np.ndarray) -> np.ndarray:
 
 def make(folder: Path, n: int) -> None:
     """X.npy and y.npy, unless they are there."""
-    if (folder / "done").exists():
+    done = folder / f"{n}-points-are-done"
+    if done.exists():
         return
     rng = np.random.default_rng(0)
     X = np.lib.format.open_memmap(folder / "X.npy", "w+", np.float64, (n, FEATURES))
@@ -52,20 +53,20 @@ def make(folder: Path, n: int) -> None:
         y[i : i + len(block)] = function(block) + NOISE * rng.standard_normal(len(block))
     X.flush()
     y.flush()
-    (folder / "done").touch()
+    done.touch()
 
 
-def train(options: argparse.Namespace) -> None:
+def train(options: argparse.Namespace, name: str = "model") -> DiskHCKRegressor:
     """What the process that may be killed does."""
     model = DiskHCKRegressor(
         **GIVEN,
         rank=options.rank,
         memory_budget=options.memory_budget,
         leave_one_out=False,
-        folder=options.folder / "model",
+        folder=options.folder / name,
         verbose=1,
     )
-    model.fit(options.folder / "X.npy", options.folder / "y.npy")
+    return model.fit(options.folder / "X.npy", options.folder / "y.npy")
 
 
 def watched(options: argparse.Namespace, stop_at: str | None) -> tuple[float, int, bool]:
@@ -87,6 +88,8 @@ def watched(options: argparse.Namespace, stop_at: str | None) -> tuple[float, in
     thread.join()
     if process.returncode and not killed:
         raise SystemExit(f"training failed with code {process.returncode}")
+    if stop_at and not killed:
+        raise SystemExit(f"training was over before it could be killed at {stop_at}: remove {options.folder}")
     return time.perf_counter() - start, peak[0], killed
 
 
@@ -114,6 +117,7 @@ def parse() -> argparse.Namespace:
     add("--memory-budget", default="2GiB", help="(default: %(default)s)")
     add("--in-memory", type=int, default=1_000_000, help="points of HCKRegressor (default: %(default)s)")
     add("--folder", type=Path, help="for data and model; by default a temporary one, which is removed")
+    add("--check", action="store_true", help="compare with a run that is not killed")
     add("--quick", action="store_true", help="few points")
     add("--out", type=Path, default=Path(__file__).parent / "results", help="folder of the results")
     add("--train", action="store_true", help=argparse.SUPPRESS)
@@ -155,8 +159,13 @@ def measure(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     model = DiskHCKRegressor.open(options.folder / "model", options.memory_budget)
     new = np.random.default_rng(1).uniform(size=(100_000, FEATURES))
     start = time.perf_counter()
-    error = float(np.sqrt(np.mean((model.predict(new) - function(new)) ** 2)))
+    predicted = model.predict(new)
     predict = time.perf_counter() - start
+    error = float(np.sqrt(np.mean((predicted - function(new)) ** 2)))
+    differs = None
+    if options.check or options.quick:
+        differs = float(np.abs(train(options, "undisturbed").predict(new) - predicted).max())
+        console.print(f"a run that is not killed differs by {differs:.1e} at most")
     X = np.load(options.folder / "X.npy", mmap_mode="r")[: options.in_memory]
     y = np.load(options.folder / "y.npy", mmap_mode="r")[: options.in_memory]
     start = time.perf_counter()
@@ -177,6 +186,7 @@ def measure(options: argparse.Namespace, console: Console) -> dict[str, Any]:
         "runs": runs,
         "error": error,
         "predict_seconds": predict,
+        "differs": differs,
         "model_bytes": size,
         "in_memory": {"points": options.in_memory, "seconds": beside, "error": other},
     }
