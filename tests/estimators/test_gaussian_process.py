@@ -1183,7 +1183,9 @@ def test_bad_points_for_draws_before_fit():
 
 
 @pytest.mark.parametrize(
-    "failure", [{"kernel": "nope"}, {"bounds": {"sigma": "fixed"}}, {"trend": lambda x: x[:, 0]}], ids=str
+    "failure",
+    [{"kernel": "nope"}, {"bounds": {"sigma": "fixed"}}, {"trend": lambda x: x[:, 0]}],
+    ids=lambda failure: next(iter(failure)),
 )
 def test_a_failed_refit_keeps_the_old_model(failure):
     model = fixed("matern32", **TREE).fit(X, Y)

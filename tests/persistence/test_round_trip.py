@@ -54,7 +54,11 @@ def test_partitions_and_landmarks(again, partition, landmarks):
     same_parameters(found, model)
 
 
-@pytest.mark.parametrize("cutter", [RandomProjection(), PCA(), KD(), KMeans(3), KernelCut()], ids=repr)
+@pytest.mark.parametrize(
+    "cutter",
+    [RandomProjection(), PCA(), KD(), KMeans(3), KernelCut()],
+    ids=lambda cutter: type(cutter).__name__,
+)
 def test_cutters(again, cutter):
     model = HCKRegressor(**{**RIDGE, "lengthscale": [0.5, 1.0, 2.0]}, partition=cutter).fit(X, Y)
     found = again(model)

@@ -92,7 +92,7 @@ class Trunk:
             tree, chosen = _prune(tree, chosen, met)
         nothing = torch.zeros_like(tree.parent)
         bare = Tree(tree.parent, nothing, nothing, tree.order[:0], tree.rules)
-        return cls(kernel, bare, _only(chosen), jitter)
+        return cls(kernel, bare, compact(chosen), jitter)
 
     @property
     def n_branches(self) -> int:
@@ -196,7 +196,7 @@ def _prune(tree: Tree, landmarks: Landmarks, met: Tensor) -> tuple[Tree, Landmar
     return pruned, Landmarks(landmarks.points, landmarks.blocks[kept[tree.inner].nonzero().squeeze(1)])
 
 
-def _only(landmarks: Landmarks) -> Landmarks:
+def compact(landmarks: Landmarks) -> Landmarks:
     """The same, without the points that are no landmarks."""
     index, mask = landmarks.blocks.index, landmarks.blocks.mask
     number = torch.full_like(index, -1)

@@ -19,7 +19,7 @@ class Centred:
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         """Shape (rows, columns)."""
-        return y.reshape(len(y), -1) - self.intercept
+        return (y if y.ndim == 2 else y[:, None]) - self.intercept
 
 
 @dataclass

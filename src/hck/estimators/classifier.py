@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from hck.estimators._ridge import RidgeEstimator, describe_ridge
@@ -133,6 +134,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         -------
         ndarray of shape (n_samples, n_classes)
         """
+        check_is_fitted(self)
         if self.calibration_ is None:
             self._left_out_values()  # which says why
         score = self.decision_function(X)

@@ -24,8 +24,8 @@ from hck.branches import Message, Trunk
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.estimators._base import HCKEstimator
 from hck.estimators._branched import Piece, Plan
-from hck.estimators._coding import Centred, OneAgainstAll
 from hck.estimators._categories import Categories
+from hck.estimators._coding import Centred, OneAgainstAll
 from hck.estimators._scaling import Scaling
 from hck.estimators._trend import Trend
 from hck.hierarchy import Blueprint, Extension, Forest

@@ -1,0 +1,102 @@
+"""A trained forest whose branches are on workers."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from distributed import Client, Future
+
+from hck.dask import tasks
+from hck.dask.cluster import explained, lazy, without_warnings
+from hck.dask.tasks import Entry, Found, Member
+from hck.estimators._branched import Plan
+
+
+@dataclass
+class Model:
+    """Branches of trees on the workers of a cluster.
+
+    As long as this is there, Dask keeps them, and can compute them again from X and y if a worker is lost.
+
+    Attributes
+    ----------
+    client : Client
+    plan : Plan
+        Here, in the CPU's memory.
+    shared : Future
+        The plan on workers.
+    parts : list of list of Future
+        For each tree the branches, as `hck.dask.tasks.Part`.
+    """
+
+    client: Client
+    plan: Plan
+    shared: Future
+    parts: list[list[Future]]
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.parts)
+
+    def groups(self, threads: int = 1) -> list[list[Member]]:
+        """Branches that are on the same worker now, in so many groups for each worker.
+
+        What is computed does not depend on it; but a task for a group needs no branch from elsewhere.
+        """
+        keys = {part.key: (tree, k) for tree, parts in enumerate(self.parts) for k, part in enumerate(parts)}
+        known = self.client.who_has([part for parts in self.parts for part in parts])
+        by_worker = defaultdict(list)
+        for key, member in keys.items():
+            by_worker[min(known.get(key) or [""])].append(member)
+        every = [mine[i::threads] for _, mine in sorted(by_worker.items()) for i in range(threads)]
+        return [group for group in every if group]
+
+    def values(self, blocks: list[Any]) -> list[list[Any]]:
+        """The branches' functions at new points, lazily: for each block lists of lists of `Found`."""
+        groups = self.groups()
+        found = []
+        for block in blocks:
+            route = lazy(tasks.route)(self.shared, groups, block)
+            found.append(
+                [
+                    lazy(tasks.evaluate)(self.shared, self._parts(group), lazy(tasks.take)(route, i))
+                    for i, group in enumerate(groups)
+                ]
+            )
+        return found
+
+    def variances(self, blocks: list[Any]) -> list[list[Any]]:
+        """The variances of latent functions, lazily, in the same form. Branches are factored once for all."""
+        groups = self.groups(max(self.client.nthreads().values(), default=1))
+        routes = [lazy(tasks.route)(self.shared, groups, block) for block in blocks]
+        by_block: list[list[Any]] = [[] for _ in blocks]
+        for i, group in enumerate(groups):
+            entries = [lazy(tasks.take)(route, i) for route in routes]
+            made = lazy(tasks.variances)(self.shared, self._parts(group), entries)
+            for k, mine in enumerate(by_block):
+                mine.append(lazy(tasks.take)(made, k))
+        return by_block
+
+    def now(self, x: np.ndarray, variances: bool = False) -> tuple[list[list[Found]], list[list[Found]]]:
+        """Values, and variances if wanted, at points that are here; asks only branches that have some."""
+        own = [self.plan.split(tree, x) for tree in range(self.n_trees)]
+        some = [[(t, k) for t, k in group if len(own[t][k])] for group in self.groups()]
+        values, spreads = [], []
+        for group in filter(None, some):
+            entries = [Entry(t, own[t][k], x[own[t][k]]) for t, k in group]
+            values.append(lazy(tasks.evaluate)(self.shared, self._parts(group), entries))
+            if variances:
+                made = lazy(tasks.variances)(self.shared, self._parts(group), [entries])
+                spreads.append(lazy(tasks.take)(made, 0))
+        with explained("predict"), without_warnings():
+            found = list(self.client.gather(self.client.compute([*values, *spreads])))
+        return found[: len(values)], found[len(values) :]
+
+    def gather(self) -> list[list[tasks.Part]]:
+        """All branches, brought here."""
+        with explained("to_local"):
+            return [list(self.client.gather(parts)) for parts in self.parts]
+
+    def _parts(self, group: list[Member]) -> list[Future]:
+        return [self.parts[tree][k] for tree, k in group]

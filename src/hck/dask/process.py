@@ -1,0 +1,100 @@
+"""A Gaussian process whose branches are on workers: trend, mean and variance put together."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.dask.tasks import Found, together
+from hck.estimators._trend import Trend
+from hck.hierarchy.likelihood import least_squares
+from hck.hierarchy.posterior import half_covariance
+
+Values = list[list[Found]]
+
+
+@dataclass
+class Evidence:
+    """What a tree's branches say together about the trend.
+
+    Attributes
+    ----------
+    beta : Tensor of shape (trends, 1)
+        Coefficients, of what a rough trend left.
+    precision : Tensor of shape (trends, trends)
+        The inverse of their covariance.
+    log_likelihood : float
+    """
+
+    beta: Tensor
+    precision: Tensor
+    log_likelihood: float
+
+    @classmethod
+    def of(cls, gram: np.ndarray, log_determinant: float, n: int) -> "Evidence":
+        """From [y H]ᵀ (K_h + noise)⁻¹ [y H], as `hck.hierarchy.likelihood.evidence`."""
+        both = torch.as_tensor((gram + gram.T) / 2)
+        beta = least_squares(both[1:, 1:], both[1:, :1])
+        square = float(both[0, 0] - (both[1:, :1] * beta).sum())
+        value = -(square + log_determinant + n * math.log(2 * math.pi)) / 2
+        return cls(beta, both[1:, 1:], value)
+
+
+@dataclass
+class Mixing:
+    """From what branches compute at new points to means and standard deviations.
+
+    Attributes
+    ----------
+    trend : Trend
+    evidence : list of Evidence
+        One for each tree.
+    """
+
+    trend: Trend
+    evidence: list[Evidence]
+
+    def mean(self, values: Values, x: np.ndarray) -> np.ndarray:
+        """Shape (points,)."""
+        if not len(x):
+            return np.zeros(0, x.dtype)
+        features, means = self.trend(x), self._means(values, x)
+        return self.trend.restore(features, torch.stack(means).mean(0)).numpy()
+
+    def std(self, values: Values, variances: Values, x: np.ndarray, noise: float) -> np.ndarray:
+        """Shape (points,)."""
+        if not len(x):
+            return np.zeros(0, x.dtype)
+        features, means = self.trend(x), torch.stack(self._means(values, x))
+        within = []
+        for tree, known in enumerate(self.evidence):
+            latent, at = (torch.from_numpy(together(each, tree, len(x))) for each in (variances, values))
+            rest = (features.to(at) - at[:, 1:]) @ half_covariance(known.precision).to(at)
+            within.append(latent + rest.square().sum(1))
+        variance = torch.stack(within).mean(0) + means.var(0, correction=0)
+        return (variance + noise).sqrt().numpy()
+
+    def _means(self, values: Values, x: np.ndarray) -> list[Tensor]:
+        """Of each tree, without the rough trend."""
+        features, found = self.trend(x), []
+        for tree, known in enumerate(self.evidence):
+            at = torch.from_numpy(together(values, tree, len(x)))
+            found.append(at[:, 0] + ((features.to(at) - at[:, 1:]) @ known.beta.to(at))[:, 0])
+        return found
+
+
+def mean(mixing: Mixing, values: Values, x: np.ndarray) -> np.ndarray:
+    return mixing.mean(values, x)
+
+
+def std(mixing: Mixing, values: Values, variances: Values, x: np.ndarray, noise: float) -> np.ndarray:
+    return mixing.std(values, variances, x, noise)
+
+
+def coefficients(mixing: Mixing) -> Any:
+    """Of the trend's features as they came, the mean over trees."""
+    beta = torch.stack([each.beta for each in mixing.evidence]).mean(0)
+    return mixing.trend.raw(beta[:, 0].numpy())

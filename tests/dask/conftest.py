@@ -1,0 +1,27 @@
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Two worker processes of one thread."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit="3GB"
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def client(cluster):
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(cluster) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def data():
+    """Points, and a smooth function of them with noise."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(700, 3))
+    return x, np.sin(5 * x[:, 0]) + x[:, 1] + 0.1 * rng.standard_normal(700)
