@@ -19,7 +19,7 @@ demo: $(STAMP)  ## train on 100,000 points beside the exact kernel, print a tabl
 	$(BIN)/python -m hck.demo
 
 test: $(STAMP)  ## run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(STAMP)  ## check style and types
 	$(BIN)/ruff check .
