@@ -49,7 +49,8 @@ def test_the_same_tree_in_memory(data, tmp_path):
     found = local.forest_.members[0]
     layout = Layout.of(found.tree, lambda width, count: count)
     jitter = model._known["plan"].trunks[0].jitter
-    blueprint = Blueprint(found.kernel, found.points, found.landmarks, jitter, layout, 2**30)
+    points = found.points.take(found.tree.order)
+    blueprint = Blueprint(found.kernel, points, found.landmarks, jitter, layout, 2**30)
     whole = ridge(blueprint, 0.02, torch.from_numpy(y - y.mean()))
     torch.testing.assert_close(found.weights, whole.weights, rtol=1e-8, atol=1e-8)
     in_memory = HCKRegressor(**GIVEN, leave_one_out=False).fit(X, y)
@@ -60,13 +61,11 @@ def test_the_same_tree_in_memory(data, tmp_path):
 def test_left_out_rows(data, tmp_path):
     X, y, _ = data
     model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y)
-    np.testing.assert_array_equal(model.loo_rows_, np.arange(6000))
-    np.testing.assert_allclose(model.loo_observed_[:, 0], y)
+    np.testing.assert_array_equal(model.left_out_rows_, np.arange(6000))
     expected = HCKRegressor(**GIVEN).fit(X, y).loo_predict()
-    error, usual = np.abs(model.loo_predicted_[:, 0] - y).mean(), np.abs(expected - y).mean()
+    error, usual = np.abs(model.loo_predict() - y).mean(), np.abs(expected - y).mean()
     assert error == pytest.approx(usual, rel=0.1)
-    with pytest.raises(ValueError, match="loo_rows_"):
-        model.loo_predict()
+    np.testing.assert_array_equal(model.to_local().loo_predict(), model.loo_predict())
 
 
 def test_a_saved_copy_in_memory(data, tmp_path):
@@ -99,7 +98,9 @@ def test_several_targets_trees_and_types(data, tmp_path):
     assert predicted.shape == (500, 2)
     np.testing.assert_allclose(predicted[:, 1], -2 * predicted[:, 0], atol=1e-2)
     assert len(model.to_local().trees_) == 2
-    assert model.loo_rows_ is None
+    assert model.left_out_rows_ is None
+    with pytest.raises(ValueError, match="leave_one_out=True"):
+        model.loo_predict()
 
 
 def test_parameters_that_choose_themselves(data, tmp_path):
@@ -267,10 +268,9 @@ def test_left_out_rows_of_forests(data, tmp_path, monkeypatch):
     X, y, _ = data
     monkeypatch.setattr("hck.estimators._branched._PROBED", 1000)
     model = DiskHCKRegressor(**SMALL, n_trees=3, folder=tmp_path / "model").fit(X, y)
-    np.testing.assert_array_equal(model.loo_rows_, np.arange(0, 6000, 6))
-    np.testing.assert_allclose(model.loo_observed_[:, 0], y[::6])
+    np.testing.assert_array_equal(model.left_out_rows_, np.arange(0, 6000, 6))
     expected = HCKRegressor(**GIVEN, n_trees=3).fit(X, y).loo_predict()[::6]
-    error, usual = np.abs(model.loo_predicted_[:, 0] - y[::6]).mean(), np.abs(expected - y[::6]).mean()
+    error, usual = np.abs(model.loo_predict() - y[::6]).mean(), np.abs(expected - y[::6]).mean()
     assert error == pytest.approx(usual, rel=0.1)
 
 

@@ -9,9 +9,9 @@ branches can be on disk one after another (`hck.outofcore`) or on many machines 
 `assemble` puts all of them together into the tree that they are.
 """
 
-from hck.branches.assemble import assemble
+from hck.branches.assemble import assemble, assemble_forest
 from hck.branches.branch import Branch
 from hck.branches.message import Message, Reply
 from hck.branches.trunk import Trunk, branches_for
 
-__all__ = ["Branch", "Message", "Reply", "Trunk", "assemble", "branches_for"]
+__all__ = ["Branch", "Message", "Reply", "Trunk", "assemble", "assemble_forest", "branches_for"]

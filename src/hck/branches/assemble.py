@@ -4,8 +4,10 @@ import torch
 from torch import Tensor
 
 from hck.blocks import Blocks
-from hck.branches.trunk import Trunk
+from hck.branches.trunk import Trunk, compact
 from hck.hierarchy.extend import Extension
+from hck.hierarchy.forest import share_points
+from hck.memory import resolve_budget
 from hck.partition import Landmarks, Rule, Tree
 from hck.partition.hyperplane import HyperplaneRule
 from hck.points import Points
@@ -31,7 +33,22 @@ def assemble(trunk: Trunk, parts: list[Extension], rows: list[Tensor]) -> Extens
     rank = landmarks.rank
     heard = torch.cat([part.landmark_weights.expand(-1, rank, columns) for part in parts])[by_level]
     weights = torch.cat([part.weights for part in parts])
-    return Extension(trunk.kernel, tree, points, landmarks, weights, heard, min(p.budget for p in parts))
+    own = points.take(torch.arange(tree.n_points, device=points.device))
+    budget = resolve_budget(None, points.device)
+    return Extension(trunk.kernel, tree, own, compact(landmarks), weights, heard, budget)
+
+
+def assemble_forest(
+    trunks: list[Trunk], parts: list[list[Extension]], rows: list[list[Tensor]]
+) -> list[Extension]:
+    """The same for several trees over the same points, which they then share."""
+    points: Points | None = None
+    found = []
+    for each in zip(trunks, parts, rows, strict=True):
+        made = assemble(*each)
+        points = made.points.take(made.tree.order.argsort()) if points is None else points
+        found.append(share_points(made, points))
+    return found
 
 
 def _join_trees(trunk: Trunk, parts: list[Extension], rows: list[Tensor]) -> Tree:

@@ -5,42 +5,27 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from hck.branches import Trunk, assemble
-from hck.branches.trunk import compact
-from hck.dask.devices import CPU
+from hck.branches import Trunk, assemble, assemble_forest
 from hck.dask.tasks import Part
-from hck.hierarchy import Blueprint, Extension, share_points
+from hck.hierarchy import Blueprint, Extension
 from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.posterior import Posterior
-from hck.memory import resolve_budget
-from hck.points import Points
-
-
-def whole(trunk: Trunk, parts: list[Part]) -> Extension:
-    """A tree's function in one piece, whose points are the training points only."""
-    rows = [torch.from_numpy(part.number) for part in parts]
-    made = assemble(trunk, [part.extension for part in parts], rows)
-    own = made.points.take(torch.arange(made.tree.n_points))
-    return replace(made, points=own, landmarks=compact(made.landmarks), budget=resolve_budget(None, CPU))
 
 
 def forest(trunks: list[Trunk], parts: list[list[Part]]) -> list[Extension]:
     """The functions of all trees, which share the points."""
-    points: Points | None = None
-    found = []
-    for trunk, mine in zip(trunks, parts, strict=True):
-        made = whole(trunk, mine)
-        points = made.points.take(made.tree.order.argsort()) if points is None else points
-        found.append(share_points(made, points))
-    return found
+    rows = [[torch.from_numpy(part.number) for part in mine] for mine in parts]
+    return assemble_forest(trunks, [[part.extension for part in mine] for mine in parts], rows)
 
 
 def posterior(
     trunk: Trunk, parts: list[Part], noise: float, beta: Tensor, precision: Tensor, log_likelihood: float
 ) -> Posterior:
     """A tree's Gaussian process in one piece."""
-    made = whole(trunk, parts)
+    made = assemble(
+        trunk, [part.extension for part in parts], [torch.from_numpy(part.number) for part in parts]
+    )
     points, budget = made.points, made.budget
     layout = Layout.of(made.tree, leaves_at_once(points, made.tree.n_leaves, made.landmarks.rank, budget))
     source = Blueprint(made.kernel, points, made.landmarks, trunk.jitter, layout, budget)

@@ -18,10 +18,9 @@ from hck.dask.sampling import Training, draw, read
 from hck.dask.tasks import LeftOut
 from hck.dask.traffic import Clock, Traffic
 from hck.estimators import HCKClassifier, HCKRegressor
-from hck.estimators._branched import check_settings, plan_ridge, with_parameters
+from hck.estimators._branched import as_plain, check_settings, plan_ridge, with_parameters
 from hck.estimators._coding import Centred, OneAgainstAll
 from hck.estimators._ridge import describe_ridge
-from hck.hierarchy import Forest
 from hck.selection.loss import Calibration
 
 
@@ -114,20 +113,9 @@ class RidgeOnCluster(OnCluster):
         plan = self._model.plan
         members = forest(plan.trunks, self._model.gather())
         used = np.arange(members[0].tree.n_points) if self.left_out_rows_ is None else self.left_out_rows_
-        made = self._alone()
-        made._set_fitted(
-            trees_=[member.tree for member in members],
-            forest_=Forest(list(members)),
-            residuals_=[],
-            _scaling=plan.scaling,
-            _used=used,
-            _weight=None,
-            _objects=False,
-            _categories=None,
-        )
         copied = ("intercept_", "selection_", "_left_out", "n_features_in_", "feature_names_in_", *names)
-        made._set_fitted(**{name: getattr(self, name) for name in copied if hasattr(self, name)})
-        return made
+        fitted = {name: getattr(self, name) for name in copied if hasattr(self, name)}
+        return as_plain(self._alone(), plan, members, _used=used, **fitted)
 
 
 def _in_order(trained: Trained) -> LeftOut | None:

@@ -16,7 +16,7 @@ from hck.branches.trunk import POINTS_PER_BRANCH, check_partition
 from hck.estimators._base import _DTYPES
 from hck.estimators._ridge import RidgeEstimator
 from hck.estimators._scaling import Scaling
-from hck.hierarchy import Extension
+from hck.hierarchy import Extension, Forest
 from hck.kernels import Kernel
 from hck.memory import resolve_budget
 from hck.partition import leaf_size_for
@@ -248,6 +248,31 @@ def plan_ridge(
     number = n_branches if isinstance(n_branches, int) else n_branches(selection)
     plan.trunks = make_trunks(plan, x, number, selection.rank, estimator.jitter)
     return plan, selection
+
+
+def as_plain(plain: RidgeEstimator, plan: Plan, members: list[Extension], **fitted: Any) -> RidgeEstimator:
+    """An estimator as if it had been fitted in memory.
+
+    Parameters
+    ----------
+    plain : RidgeEstimator
+        With the parameters that it should have.
+    members : list of Extension
+        The functions of the trees.
+    fitted
+        Other attributes.
+    """
+    plain._set_fitted(
+        trees_=[member.tree for member in members],
+        forest_=Forest([*members]),
+        residuals_=[],
+        _scaling=plan.scaling,
+        _weight=None,
+        _objects=False,
+        _categories=None,
+        **fitted,
+    )
+    return plain
 
 
 def make_trunks(plan: Plan, x: np.ndarray, n_branches: int, rank: int, jitter: float | None) -> list[Trunk]:

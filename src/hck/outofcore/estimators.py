@@ -10,10 +10,11 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hck.branches import assemble
+from hck.branches import assemble_forest
 from hck.estimators import HCKClassifier, HCKRegressor
 from hck.estimators._branched import (
     Piece,
+    as_plain,
     branches_within,
     check_settings,
     plan_ridge,
@@ -21,7 +22,6 @@ from hck.estimators._branched import (
     with_parameters,
 )
 from hck.estimators._ridge import RidgeEstimator
-from hck.hierarchy import Forest
 from hck.memory import resolve_budget
 from hck.outofcore import fit as steps
 from hck.outofcore.job import Job
@@ -113,13 +113,12 @@ class DiskRidge(RidgeEstimator):
         self._known = known
         self._pieces = _Pieces(job, resolve_budget(self.memory_budget, torch.device("cpu")) // 4)
         self.n_features_in_, intercept = known["shape"][1], known["coding"].intercept
-        numbers, observed, predicted = known.get("left_out", (None, None, None))
+        numbers, _, values = known.get("left_out", (None, None, None))
         self._set_fitted(
             intercept_=intercept,
             selection_=known["selection"],
-            loo_rows_=numbers,
-            loo_observed_=None if observed is None else observed + intercept,
-            loo_predicted_=None if predicted is None else predicted + intercept,
+            left_out_rows_=numbers,
+            _left_out=None if values is None else values + intercept,
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -127,10 +126,9 @@ class DiskRidge(RidgeEstimator):
 
     def _left_out_values(self) -> np.ndarray:
         check_is_fitted(self)
-        raise ValueError(
-            "predictions of left-out rows are not kept for all of them: see loo_rows_, loo_observed_ and "
-            "loo_predicted_, which leave_one_out=True brings"
-        )
+        if self._left_out is None:
+            raise ValueError("nothing was left out in `fit`: use leave_one_out=True")
+        return self._left_out
 
     def _evaluate(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -177,28 +175,16 @@ class DiskRidge(RidgeEstimator):
     def to_local(self) -> Any:
         """The same model in memory, as a plain estimator, where it fits."""
         check_is_fitted(self)
-        plan, members = self._known["plan"], []
-        for tree, trunk in enumerate(plan.trunks):
-            pieces = [self._pieces.get(tree, branch) for branch in plan.branches[tree]]
-            rows = [piece.rows for piece in pieces if piece.rows is not None]
-            members.append(assemble(trunk, [piece.extension for piece in pieces], rows))
-        local = self._plain(**self._parameters())
-        local._set_fitted(
-            trees_=[member.tree for member in members],
-            forest_=Forest([*members]),
-            intercept_=self.intercept_,
-            selection_=self.selection_,
-            residuals_=[],
-            n_features_in_=self.n_features_in_,
-            _scaling=plan.scaling,
-            _left_out=None,
-            _used=np.arange(0),
-            _weight=None,
-            _objects=False,
-            _categories=None,
-            **self._more(),
-        )
-        return local
+        plan = self._known["plan"]
+        pieces = [
+            [self._pieces.get(tree, k) for k in branches] for tree, branches in enumerate(plan.branches)
+        ]
+        rows = [[piece.rows for piece in each if piece.rows is not None] for each in pieces]
+        members = assemble_forest(plan.trunks, [[piece.extension for piece in each] for each in pieces], rows)
+        used = np.arange(members[0].tree.n_points) if self.left_out_rows_ is None else self.left_out_rows_
+        names = ("intercept_", "selection_", "n_features_in_", "_left_out")
+        fitted = {name: getattr(self, name) for name in names} | self._more()
+        return as_plain(self._plain(**self._parameters()), plan, members, _used=used, **fitted)
 
     def _more(self) -> dict[str, Any]:
         """What a plain estimator of this kind has beside that."""
@@ -251,8 +237,8 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
 
     Attributes
     ----------
-    loo_rows_, loo_observed_, loo_predicted_ : ndarray
-        About 100,000 rows of X, their targets, and what all other rows predict for them.
+    left_out_rows_ : ndarray of int, or None
+        The rows that `loo_predict` predicts: all, or of millions every so-many-th.
 
     Examples
     --------
@@ -323,7 +309,7 @@ class DiskHCKClassifier(DiskRidge, HCKClassifier):
         self.classes_, self.calibration_ = coding.classes, None
         if "left_out" in self._known:
             code = coding.codes(self._known["left_out"][1])
-            self.calibration_ = Calibration.fit(self.loo_predicted_, code, None)
+            self.calibration_ = Calibration.fit(self._left_out, code, None)
 
     def _more(self) -> dict[str, Any]:
         return {"classes_": self.classes_, "calibration_": self.calibration_}
