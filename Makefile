@@ -18,8 +18,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## train on 100,000 points beside the exact kernel, print a table, save a plot
 	$(BIN)/python -m hck.demo
 
-test: $(STAMP)  ## run all tests
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+test: $(STAMP)  ## run all tests, on all cores, each on one
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(STAMP)  ## check style and types
 	$(BIN)/ruff check .
