@@ -47,7 +47,6 @@ class Branch:
         landmarks: Any = "uniform",
         memory_budget: Any = None,
         generator: torch.Generator | None = None,
-        verbose: bool = False,
     ) -> "Branch":
         """Cut the points of a branch further, and choose landmarks.
 
@@ -85,7 +84,7 @@ class Branch:
         joined = Landmarks(points, Blocks(index, bool((index >= 0).all())))
         budget = resolve_budget(memory_budget, device)
         layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, rank, budget)).cut(1)[1][0]
-        return cls(Blueprint(kernel, points, joined, trunk.jitter, layout, budget, verbose))
+        return cls(Blueprint(kernel, points, joined, trunk.jitter, layout, budget))
 
     @property
     def tree(self) -> Tree:
@@ -97,7 +96,7 @@ class Branch:
         variance = source.pad_noise(noise)
         padded = source.layout.pad(b, variance)
         return linalg.without_waiting(
-            lambda: Factor(source, variance, source.budget, padded, verbose=source.verbose), variance.device
+            lambda: Factor(source, variance, source.budget, padded), variance.device
         )
 
     @staticmethod
@@ -137,6 +136,5 @@ def _under_a_node(tree: Tree, points: VectorPoints) -> Tree:
 
 def _without_the_node(tree: Tree) -> Tree:
     """The branch alone, over points that are in its order already."""
-    assert tree.rules is not None
     order = torch.arange(tree.n_points, device=tree.device)
-    return Tree(tree.parent[1:] - 1, tree.start[1:], tree.stop[1:], order, tree.rules[1:])
+    return Tree(tree.parent[1:] - 1, tree.start[1:], tree.stop[1:], order, (tree.rules or ())[1:])

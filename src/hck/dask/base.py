@@ -1,5 +1,6 @@
 """What the estimators on a cluster share."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -35,7 +36,7 @@ ATTRIBUTES = """bytes_ : hck.dask.Traffic
         Seconds of its phases."""
 
 
-class OnCluster:
+class OnCluster(ABC):
     """An estimator whose branches are on the workers of a Dask cluster."""
 
     client: Client | None
@@ -66,8 +67,9 @@ class OnCluster:
         """Save the model of `to_local`, which has to fit into this machine's memory; `hck.load` loads it."""
         self.to_local().save(path, force)
 
+    @abstractmethod
     def to_local(self) -> Any:
-        raise NotImplementedError
+        """The model on this machine, where it fits into memory."""
 
     def _alone(self, **changes: Any) -> Any:
         """The estimator of one machine with the same parameters, not fitted."""

@@ -1,5 +1,6 @@
 """Kernel ridge regression and classification on a cluster."""
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import dask.array as da
@@ -39,8 +40,9 @@ class RidgeOnCluster(OnCluster):
     left_out_rows_: np.ndarray | None
     _labels: ClassVar[bool] = False
 
+    @abstractmethod
     def _targets(self, data: Training) -> Any:
-        raise NotImplementedError
+        """How y becomes right-hand sides."""
 
     def _fit(self, X: Any, y: Any) -> tuple[Training, Any, LeftOut | None, dict[str, Any]]:
         """Train; returns the fitted attributes, to be set once nothing can fail any more."""
@@ -99,13 +101,6 @@ class RidgeOnCluster(OnCluster):
             for values, block in zip(model.values(blocks), blocks, strict=True)
         ]
         return as_array(made, points.rows, (len(self.intercept_),), dtype)
-
-    def _left_out_values(self) -> np.ndarray:
-        self._check_fitted()
-        values: np.ndarray | None = getattr(self, "_left_out", None)
-        if values is None:
-            raise ValueError("nothing was left out in `fit`: use leave_one_out=True")
-        return values
 
     def _local(self, *names: str) -> Any:
         """The model on this machine, with these attributes beside those of all."""

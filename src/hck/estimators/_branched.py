@@ -67,11 +67,6 @@ class Plan:
         """The numbers of the branches of each tree."""
         return [range(trunk.n_branches) for trunk in self.trunks]
 
-    @property
-    def n_branches(self) -> int:
-        """The most that a tree has."""
-        return max(map(len, self.branches))
-
     def points(self, x: Any) -> Points:
         """Scaled points, on the device."""
         return self.scaling(as_points(x, device=torch.device(self.device)), _DTYPES[self.dtype])
@@ -83,7 +78,7 @@ class Plan:
         ends = np.cumsum(np.bincount(number, minlength=self.trunks[tree].n_branches))
         return np.split(order, ends[:-1])
 
-    def grow(self, tree: int, branch: int, x: Any, verbose: bool = False) -> Branch:
+    def grow(self, tree: int, branch: int, x: Any) -> Branch:
         """A branch, of the features as they came."""
         points = self.points(x)
         seed = (self.seeds[tree] + 7919 * (branch + 1)) % (2**31 - 1)
@@ -96,7 +91,6 @@ class Plan:
             self.landmarks,
             self.memory_budget,
             torch.Generator(points.device).manual_seed(seed),
-            verbose,
         )
 
     def up(self, tree: int, branch: int, x: Any, b: Any) -> Message:
@@ -206,7 +200,7 @@ def probes_of(rows: np.ndarray, n: int) -> np.ndarray:
 def plan_ridge(
     estimator: RidgeEstimator,
     plain: RidgeEstimator,
-    n_branches: int | Callable[[Selection], int],
+    n_branches: Callable[[Selection], int],
     x: np.ndarray,
     y: np.ndarray,
 ) -> tuple[Plan, Selection]:
@@ -218,11 +212,10 @@ def plan_ridge(
         Whose parameters count.
     plain : RidgeEstimator
         One that chooses what is not given when it is fitted on points in memory; it is fitted here.
-    n_branches : int or callable
+    n_branches : callable
         What was chosen ↦ how many.
     x, y : ndarray of shape (sample, d) and (sample, …)
     """
-    check_settings(estimator)
     rng = check_random_state(estimator.random_state)
     device = str(estimator.device or "cpu")
     kernel = estimator._given_kernel()
@@ -245,8 +238,7 @@ def plan_ridge(
         *(selection.kernel, selection.alpha, scaling, [], seeds, selection.leaf_size),
         *(estimator.partition, estimator.landmarks, estimator.dtype, device, estimator.memory_budget),
     )
-    number = n_branches if isinstance(n_branches, int) else n_branches(selection)
-    plan.trunks = make_trunks(plan, x, number, selection.rank, estimator.jitter)
+    plan.trunks = make_trunks(plan, x, n_branches(selection), selection.rank, estimator.jitter)
     return plan, selection
 
 

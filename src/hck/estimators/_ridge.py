@@ -355,7 +355,7 @@ class RidgeEstimator(HCKEstimator):
         return Shape(n_trees or several, leaf_size, max(1, min(leaf_size, len(points)) // 8))
 
     def _left_out_values(self) -> np.ndarray:
-        check_is_fitted(self, "trees_")
+        check_is_fitted(self)
         if self._left_out is None:
             raise ValueError(
                 "nothing was left out in `fit`: use leave_one_out=True; if you do, memory was too short for "

@@ -33,8 +33,8 @@ from hck.selection.auto import Selection
 from hck.selection.loss import Calibration
 
 _PLAN, _MODEL = "plan", "model"
-_NOT_KEPT = ("device", "memory_budget", "random_state", "verbose")  # of parameters, in a model
-_MAY_CHANGE = ("folder", "memory_budget", "verbose")  # while a run goes on
+_NOT_KEPT = ("device", "random_state")  # of parameters, in a model
+_MAY_CHANGE = ("memory_budget", "verbose")  # while a run goes on
 
 
 class DiskRidge(RidgeEstimator):
@@ -57,7 +57,7 @@ class DiskRidge(RidgeEstimator):
             if not job.has(_MODEL):
                 self._work(job, known, rows, target, targets)
             job.forget("points", "messages")
-        self._adopt(job)
+        self._adopt(job, job.load(_MODEL))
 
     def _parameters(self) -> dict[str, Any]:
         """Those of a plain estimator."""
@@ -79,9 +79,7 @@ class DiskRidge(RidgeEstimator):
         plan, selection = plan_ridge(self, plain, branches, x, y if y.shape[1] > 1 else y[:, 0])
         return {
             "class": type(self).__name__,
-            "parameters": {
-                k: v for k, v in self._parameters().items() if k not in ("device", "random_state")
-            },
+            "parameters": {k: v for k, v in self._parameters().items() if k not in _NOT_KEPT},
             "plan": plan,
             "selection": selection,
             "coding": coding,
@@ -105,9 +103,8 @@ class DiskRidge(RidgeEstimator):
             known = {**known, "left_out": (numbers, observed, predicted)}
         job.keep(_MODEL, known)
 
-    def _adopt(self, job: Job) -> None:
+    def _adopt(self, job: Job, known: dict[str, Any]) -> None:
         """Become what a finished job has found."""
-        known = job.load(_MODEL)
         if known["class"] != type(self).__name__:
             raise ValueError(f"{job.folder} holds a {known['class']}, not a {type(self).__name__}")
         self._known = known
@@ -123,12 +120,6 @@ class DiskRidge(RidgeEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_known")
-
-    def _left_out_values(self) -> np.ndarray:
-        check_is_fitted(self)
-        if self._left_out is None:
-            raise ValueError("nothing was left out in `fit`: use leave_one_out=True")
-        return self._left_out
 
     def _evaluate(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -166,10 +157,10 @@ class DiskRidge(RidgeEstimator):
         job = Job(Path(folder), place)
         if not job.has(_MODEL):
             raise FileNotFoundError(f"{folder} holds no finished model")
-        given = {**job.load(_MODEL)["parameters"], "memory_budget": memory_budget, "device": device}
-        model = cls(**given)
+        known = job.load(_MODEL)
+        model = cls(**{**known["parameters"], "memory_budget": memory_budget, "device": device})
         model.folder = folder
-        model._adopt(job)
+        model._adopt(job, known)
         return model
 
     def to_local(self) -> Any:
@@ -268,9 +259,9 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
         self._fit(X, y, Numbers())
         return self
 
-    def _adopt(self, job: Job) -> None:
-        super()._adopt(job)
-        self._one_target = self._known["is_vector"]
+    def _adopt(self, job: Job, known: dict[str, Any]) -> None:
+        super()._adopt(job, known)
+        self._one_target = known["is_vector"]
 
     def _more(self) -> dict[str, Any]:
         return {"_one_target": self._one_target}
@@ -303,12 +294,12 @@ class DiskHCKClassifier(DiskRidge, HCKClassifier):
         self._fit(X, y, Labels())
         return self
 
-    def _adopt(self, job: Job) -> None:
-        super()._adopt(job)
-        coding = self._known["coding"]
+    def _adopt(self, job: Job, known: dict[str, Any]) -> None:
+        super()._adopt(job, known)
+        coding = known["coding"]
         self.classes_, self.calibration_ = coding.classes, None
-        if "left_out" in self._known:
-            code = coding.codes(self._known["left_out"][1])
+        if "left_out" in known:
+            code = coding.codes(known["left_out"][1])
             self.calibration_ = Calibration.fit(self._left_out, code, None)
 
     def _more(self) -> dict[str, Any]:
