@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 demo: $(STAMP)  ## train on 100,000 points beside the exact kernel, print a table, save a plot
-	$(BIN)/python -m hck.demo
+	$(BIN)/hck demo --force
 
 test: $(STAMP)  ## run all tests, on all cores, each on one
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup

@@ -23,6 +23,16 @@ def real_data():
     return load
 
 
+@pytest.fixture(autouse=True)
+def same_draws(request, monkeypatch):
+    """A test draws the same numbers from its module's generators, whichever tests ran before it."""
+    for name, value in list(vars(request.module).items()):
+        if isinstance(value, np.random.Generator):
+            monkeypatch.setattr(request.module, name, np.random.default_rng(1))
+        elif isinstance(value, torch.Generator):
+            monkeypatch.setattr(request.module, name, torch.Generator(value.device).manual_seed(1))
+
+
 @pytest.fixture
 def one_thread():
     """On problems this small, threads only wait for each other."""

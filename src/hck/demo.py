@@ -1,33 +1,41 @@
-"""The main job on an embedded default: ``python -m hck.demo``.
+"""The main job on an embedded default: ``hck demo``.
 
 Learns a bumpy function of four variables from 100,000 noisy points with the hierarchical kernel, beside the
-exact kernel on as many points as it can take in reasonable time. Prints a table and saves a plot.
+exact kernel on as many points as it can take in reasonable time.
 """
 
-import argparse
-import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 from sklearn.kernel_ridge import KernelRidge
 
 from hck import HCKRegressor
+from hck.files import replacing
 from hck.metrics import relative_error
 
 N_TRAIN, N_TEST, N_FEATURES = 100_000, 10_000, 4
+SUBSETS = (1_000, 2_000, 4_000, 8_000)  # for the exact kernel
+RANKS = (24, 48, 97, 195)
 NOISE, LENGTHSCALE, ALPHA = 0.1, 0.15, 0.01
 
 
-@dataclass
+@dataclass(frozen=True)
 class Result:
-    name: str
-    n: int
-    error: float
+    kernel: str  # "exact" or "hierarchical"
+    rank: int | None
+    points: int
+    relative_error: float
     fit_seconds: float
     predict_seconds: float
+
+    @property
+    def name(self) -> str:
+        return self.kernel if self.rank is None else f"{self.kernel}, rank {self.rank}"
 
 
 def function(x: np.ndarray) -> np.ndarray:
@@ -41,7 +49,17 @@ def make_data(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return x, function(x)
 
 
-def measure(name: str, model: HCKRegressor | KernelRidge, n: int) -> Result:
+def run(device: str = "cpu", verbose: int = 0) -> Iterator[Result]:
+    """Train one model after another."""
+    for n in SUBSETS:
+        yield measure("exact", None, KernelRidge(kernel="rbf", gamma=0.5 / LENGTHSCALE**2, alpha=ALPHA), n)
+    for rank in RANKS:
+        options: dict[str, Any] = {"lengthscale": LENGTHSCALE, "alpha": ALPHA, "rank": rank}
+        model = HCKRegressor(**options, device=device, random_state=0, verbose=verbose)
+        yield measure("hierarchical", rank, model, N_TRAIN)
+
+
+def measure(kernel: str, rank: int | None, model: HCKRegressor | KernelRidge, n: int) -> Result:
     """Train on the first n points and compare predictions with the truth on fresh points."""
     x, truth = make_data(N_TRAIN, seed=0)
     y = truth + NOISE * np.random.default_rng(1).standard_normal(N_TRAIN)
@@ -51,23 +69,22 @@ def measure(name: str, model: HCKRegressor | KernelRidge, n: int) -> Result:
     fitted = time.perf_counter()
     predicted = model.predict(x_test)
     done = time.perf_counter()
-    return Result(name, n, relative_error(y_test, predicted), fitted - start, done - fitted)
+    return Result(kernel, rank, n, relative_error(y_test, predicted), fitted - start, done - fitted)
 
 
-def show(console: Console, results: list[Result]) -> None:
-    """Print the table."""
-    table = Table(title=f"{N_FEATURES} features, noise {NOISE}, {N_TEST:,} test points")
-    table.add_column("kernel")
+def table(results: list[Result]) -> Table:
+    """The results side by side."""
+    made = Table(title=f"{N_FEATURES} features, noise {NOISE}, {N_TEST:,} test points")
+    made.add_column("kernel")
     for heading in ("points", "relative error", "fit (s)", "predict (s)"):
-        table.add_column(heading, justify="right")
+        made.add_column(heading, justify="right")
     for r in results:
-        table.add_row(
-            r.name, f"{r.n:,}", f"{r.error:.4f}", f"{r.fit_seconds:.2f}", f"{r.predict_seconds:.2f}"
-        )
-    console.print(table)
+        times = f"{r.fit_seconds:.2f}", f"{r.predict_seconds:.2f}"
+        made.add_row(r.name, f"{r.points:,}", f"{r.relative_error:.4f}", *times)
+    return made
 
 
-def plot(results: list[Result], path: str) -> None:
+def plot(results: list[Result], path: Path) -> None:
     """Error against training time."""
     import matplotlib
 
@@ -75,46 +92,19 @@ def plot(results: list[Result], path: str) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    for name, marker in (("exact", "s"), ("hierarchical", "o")):
-        mine = [r for r in results if r.name.startswith(name)]
-        axes.plot([r.fit_seconds for r in mine], [r.error for r in mine], marker=marker, label=name)
+    for kernel, marker in (("exact", "s"), ("hierarchical", "o")):
+        mine = [r for r in results if r.kernel == kernel]
+        seconds, errors = [r.fit_seconds for r in mine], [r.relative_error for r in mine]
+        axes.plot(seconds, errors, marker=marker, label=kernel)
         for r in mine:
-            label = f"{r.n:,} points" if name == "exact" else r.name.split(", ")[1]
-            axes.annotate(
-                label, (r.fit_seconds, r.error), textcoords="offset points", xytext=(6, 6), fontsize=8
-            )
+            label = f"{r.points:,} points" if r.rank is None else f"rank {r.rank}"
+            place = r.fit_seconds, r.relative_error
+            axes.annotate(label, place, textcoords="offset points", xytext=(6, 6), fontsize=8)
     axes.set(xscale="log", yscale="log", xlabel="training time (s)", ylabel="relative test error")
     axes.margins(x=0.25, y=0.15)
     axes.set_title("The exact kernel on a subset, the hierarchical kernel on all points")
     axes.legend()
     axes.grid(alpha=0.3, which="both")
-    figure.savefig(path, dpi=130)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the demo; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m hck.demo", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--plot", default="hck-demo.png", help="where to save the plot (default: %(default)s)"
-    )
-    parser.add_argument("--device", default=None, help="cpu or cuda (default: cpu)")
-    options = parser.parse_args(arguments)
-    console = Console()
-    exact = {"kernel": "rbf", "gamma": 1 / (2 * LENGTHSCALE**2), "alpha": ALPHA}
-    ours = {"lengthscale": LENGTHSCALE, "alpha": ALPHA, "random_state": 0, "device": options.device}
-    results = []
-    for n in (1_000, 2_000, 4_000, 8_000):
-        console.print(f"[bold]Exact kernel[/] on {n:,} of {N_TRAIN:,} points")
-        results.append(measure("exact", KernelRidge(**exact), n))
-    for rank in (24, 48, 97, 195):
-        console.print(f"[bold]Hierarchical kernel[/], rank {rank}, on all {N_TRAIN:,} points")
-        model = HCKRegressor(rank=rank, verbose=1, **ours)
-        results.append(measure(f"hierarchical, rank {rank}", model, N_TRAIN))
-    show(console, results)
-    plot(results, options.plot)
-    console.print(f"Plot saved to {options.plot}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    with replacing(path) as draft:
+        figure.savefig(draft, format="png", dpi=130)
+    plt.close(figure)

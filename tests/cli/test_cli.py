@@ -10,47 +10,15 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from hck import __version__
-from hck.cli import main
+from hck.approximations._make import NAMES
+from hck.cli._common import APPROXIMATIONS, show, warn
 from hck.cli._tables import task_of
+from hck.cli.fit import intervals_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.fixture
-def hck(monkeypatch, capsys, tmp_path):
-    """Run a command in an empty folder: exit code, what it printed, and what it said."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["hck", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        printed = capsys.readouterr()
-        return left.value.code or 0, printed.out, printed.err
-
-    return run
-
-
-def table(n, seed):
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(rng.uniform(size=(n, 2)), columns=["a", "b"])
-    frame["town"] = rng.choice(["north", "south"], n)
-    frame["price"] = np.sin(5 * frame.a) + frame.b + 0.5 * (frame.town == "north")
-    frame["price"] += 0.05 * rng.normal(size=n)
-    frame["kind"] = np.where(frame.price > 1, "high", "low")
-    return frame
-
-
-@pytest.fixture
-def files(tmp_path):
-    for name, n, seed in (("train", 400, 0), ("test", 200, 1)):
-        table(n, seed).drop(columns="kind").to_csv(tmp_path / f"{name}.csv", index=False)
-        table(n, seed).drop(columns="price").to_csv(tmp_path / f"{name}_kinds.csv", index=False)
-    table(100, 2)[["town", "b", "a"]].to_csv(tmp_path / "new.csv", index=False)
-    return tmp_path
-
-
-def test_regression(hck, files):
+def test_regression(hck, files, table):
     assert hck("fit", "train.csv", "--target", "price", "--out", "model", "--fit-time", "0.5")[0] == 0
     code, out, _ = hck("evaluate", "model", "test.csv", "--json")
     found = json.loads(out)
@@ -102,7 +70,7 @@ def test_gaussian_process(hck, files):
     assert "--level must be between 0 and 1" in said
 
 
-def test_other_files(hck, files):
+def test_other_files(hck, files, table):
     frame = table(300, 0)
     X, y = frame[["a", "b"]].to_numpy(), frame.price.to_numpy()
     dump_svmlight_file(X, y, "data.svm")
@@ -118,15 +86,105 @@ def test_other_files(hck, files):
         assert len(pd.read_csv(f"{name}.csv")) == 300
 
 
+def test_text_without_its_last_columns(hck):
+    """They are 0 in all records, but the model knows that they are there."""
+    X = np.random.default_rng(0).uniform(size=(200, 5)) * (np.arange(5) < 3 + (np.arange(200) % 3)[:, None])
+    y = X @ [1.0, 2.0, 3.0, 4.0, 5.0]
+    dump_svmlight_file(X, y, "train.svm")
+    few = np.arange(0, 200, 3)  # those with three columns
+    dump_svmlight_file(X[few, :3], y[few], "few.svm")
+    assert hck("fit", "train.svm", "--out", "model", "--fit-time", "0.2")[0] == 0
+    found = json.loads(hck("evaluate", "model", "few.svm", "--json")[1])
+    assert found["points"] == len(few)
+    assert found["r2"] > 0.99
+    assert hck("predict", "model", "few.svm", "--out", "few.csv")[0] == 0
+    assert hck("report", "model", "--data", "few.svm", "--out", "few.html")[0] == 0
+
+
+def test_parts_of_a_file(hck, table):
+    """To train and to test, unless another is asked for."""
+    train, test = table(300, 0), table(70, 1)
+    arrays = {"X_train": train[["a", "b"]], "X_test": test[["a", "b"]]}
+    np.savez("both.npz", **arrays, y_train=train.price, y_test=test.price)
+    options = ("--fit-time", "0.2", "--json")
+    assert json.loads(hck("fit", "both.npz", "--out", "model", *options)[1])["points"] == 300
+    assert json.loads(hck("evaluate", "model", "both.npz", "--json")[1])["points"] == 70
+    other = hck("evaluate", "model", "both.npz", "--part", "train", "--json")
+    assert json.loads(other[1])["points"] == 300
+
+
+def test_names_on_one_side_only(hck, table):
+    """A model of a table predicts for an array and the other way round, by position."""
+    frame = table(200, 0)[["a", "b", "price"]]
+    frame.to_csv("named.csv", index=False)
+    np.savez("array.npz", X=frame[["a", "b"]], y=frame.price)
+    for name, other in (("named.csv", "array.npz"), ("array.npz", "named.csv")):
+        target = ("--target", "price")
+        asked = target if name.endswith("csv") else ()
+        assert hck("fit", name, *asked, "--out", f"of-{name}", "--fit-time", "0.2")[0] == 0
+        asked = target if other.endswith("csv") else ()
+        same, swapped = (
+            hck("evaluate", f"of-{name}", each, *(target if each.endswith("csv") else ()), "--json")
+            for each in (name, other)
+        )
+        assert swapped[2] == ""  # nothing to warn of
+        assert json.loads(swapped[1])["rmse"] == pytest.approx(json.loads(same[1])["rmse"])
+
+
+def test_intervals_are_as_wide_as_few_points_allow():
+    """The k-th smallest of n errors has level k / (n + 1)."""
+    assert intervals_of(np.array([3.0, 1.0, 2.0])) == [[0.5, 2.0]]
+    assert intervals_of(np.array([5.0])) == [[0.5, 5.0]]
+    assert dict(intervals_of(np.arange(1.0, 100.0)))[0.95] == 95
+    assert [level for level, _ in intervals_of(np.arange(99.0))] == [0.5, 0.8, 0.9, 0.95, 0.99]
+
+
+def test_few_points_have_no_intervals(hck, table):
+    table(1, 0).drop(columns="kind").to_csv("one.csv", index=False)
+    code, out, _ = hck(
+        "fit", "one.csv", "--target", "price", "--task", "regression", "--out", "model", "--json"
+    )
+    assert code == 0
+    assert "left_out_rmse" not in json.loads(out)
+    assert hck("predict", "model", "one.csv", "--out", "p.csv")[0] == 0
+    assert list(pd.read_csv("p.csv").columns) == ["prediction"]
+    code, _, said = hck("predict", "model", "one.csv", "--out", "q.csv", "--level", "0.5")
+    assert code == 1
+    assert "it has no intervals" in said
+
+
+def test_labels_that_the_model_has_not_seen(hck, files, table):
+    hck("fit", "train_kinds.csv", "--target", "kind", "--out", "model", "--fit-time", "0.2")
+    frame = table(100, 3).drop(columns="price")
+    frame.loc[:9, "kind"] = "middling"
+    frame.to_csv("more.csv", index=False)
+    found = json.loads(hck("evaluate", "model", "more.csv", "--json")[1])
+    assert found["of_unknown_class"] == 10
+    assert found["accuracy"] < 0.91
+
+
+def test_many_points_are_predicted_in_blocks(hck, files, monkeypatch):
+    hck("fit", "train.csv", "--target", "price", "--out", "model", "--fit-time", "0.2")
+    assert hck("predict", "model", "new.csv", "--out", "whole.csv")[0] == 0
+    monkeypatch.setattr("hck.cli.predict._BLOCK", 33)
+    assert hck("predict", "model", "new.csv", "--out", "blocks.csv")[0] == 0
+    pd.testing.assert_frame_equal(pd.read_csv("whole.csv"), pd.read_csv("blocks.csv"))
+
+
 def test_compare(hck, files):
     options = ("--rank", "32", "--fit-time", "0.3")
-    code, out, _ = hck("compare", "train.csv", "--target", "price", *options, "--json")
+    code, out, _ = hck("compare", "train.csv", "--target", "price", *options, "--out", "all.csv", "--json")
     found = json.loads(out)
     assert code == 0
     assert list(found) == ["hierarchical", "compositional", "independent", "nystrom", "fourier"]
     assert all(each["rmse"] < 0.3 for each in found.values())
-    shown = hck("compare", "train_kinds.csv", "--target", "kind", "--methods", "nystrom", *options)[1]
+    written = pd.read_csv("all.csv", index_col="kernel")
+    assert written.rmse["nystrom"] == pytest.approx(found["nystrom"]["rmse"])
+    shown = hck("compare", "train_kinds.csv", "--target", "kind", "--methods", "nystrom,", *options)[1]
     assert "accuracy" in shown
+    asked = ("--task", "gp", "--methods", "hierarchical", "--json")
+    process = hck("compare", "train.csv", "--target", "price", *options[:2], *asked)
+    assert "nlpd" in json.loads(process[1])["hierarchical"]
 
 
 def test_bench(hck):
@@ -135,71 +193,33 @@ def test_bench(hck):
     assert json.loads(out)["points_per_second"] > 0
 
 
-WRONG = {
-    "no such file": (("fit", "none.csv", "--target", "y", "--out", "m"), "there is no file none.csv"),
-    "no target": (("fit", "train.csv", "--out", "m"), "--target is needed"),
-    "wrong target": (("fit", "train.csv", "--target", "prize", "--out", "m"), "no column 'prize'"),
-    "wrong kernel": (("fit", "train.csv", "--target", "price", "--kernel", "rbf", "--out", "m"), "rbf"),
-    "wrong time": (
-        ("fit", "train.csv", "--target", "price", "--fit-time", "long", "--out", "m"),
-        "use fast, balanced, best or seconds",
-    ),
-    "wrong approximation": (
-        ("fit", "train.csv", "--target", "price", "--approximation", "svd", "--out", "m"),
-        "approximation",
-    ),
-    "no GPU": (("fit", "train.csv", "--target", "price", "--device", "cuda", "--out", "m"), "no CUDA device"),
-    "no model": (("predict", "nowhere", "new.csv", "--out", "p.csv"), "nowhere"),
-    "no experiment": (("reproduce", "fig99"), "fig99 is not an experiment; choose from fig3"),
-    "unknown file": (("fit", "train.csv.doc", "--target", "y", "--out", "m"), "train.csv.doc"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_input_gets_one_clear_line(name, hck, files):
-    if name == "no GPU" and __import__("torch").cuda.is_available():
-        pytest.skip("there is a GPU")
-    arguments, text = WRONG[name]
-    code, out, said = hck(*arguments)
-    assert code == 1
-    assert out == ""
-    assert text in said
-    assert said.count("\n") == 1
-    assert not (files / "m").exists()
-
-
-def test_nothing_is_overwritten(hck, files):
-    options = ("fit", "train.csv", "--target", "price", "--fit-time", "0.2", "--out", "model")
-    assert hck(*options)[0] == 0
-    code, _, said = hck(*options)
-    assert code == 1
-    assert "use --force" in said
-    assert hck(*options, "--force")[0] == 0
-    (files / "p.csv").write_text("mine")
-    code, _, said = hck("predict", "model", "new.csv", "--out", "p.csv")
-    assert code == 1
-    assert (files / "p.csv").read_text() == "mine"
-    assert hck("predict", "model", "new.csv", "--out", "p.csv", "--force")[0] == 0
-    assert (files / "p.csv").read_text() != "mine"
-
-
-def test_missing_columns(hck, files):
-    hck("fit", "train.csv", "--target", "price", "--fit-time", "0.2", "--out", "model")
-    table(10, 3)[["a", "town"]].to_csv("part.csv", index=False)
-    code, _, said = hck("predict", "model", "part.csv", "--out", "p.csv")
-    assert code == 1
-    assert "no column 'b'" in said
-    code, _, said = hck("evaluate", "model", "new.csv")
-    assert code == 1
-    assert "does not have the target" in said
-
-
 def test_interrupted(hck, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hck.demo.main", interrupt)
+    monkeypatch.setattr("hck.demo.run", interrupt)
     assert hck("demo")[0] == 130
+
+
+@pytest.fixture
+def short_demo(monkeypatch):
+    for name, value in {"N_TRAIN": 300, "N_TEST": 50, "SUBSETS": (50, 100), "RANKS": (8, 16)}.items():
+        monkeypatch.setattr(f"hck.demo.{name}", value)
+
+
+def test_demo(hck, short_demo, tmp_path):
+    code, out, said = hck("demo", "--json")
+    found = json.loads(out)
+    assert (code, said) == (0, "")
+    assert [each["rank"] for each in found["results"]] == [None, None, 8, 16]
+    assert all(0 < each["relative_error"] < 2 for each in found["results"])
+    assert (tmp_path / found["plot"]).read_bytes().startswith(b"\x89PNG")
+    code, _, said = hck("demo")
+    assert code == 1
+    assert "use --force" in said
+    code, out, _ = hck("demo", "--force")
+    assert code == 0
+    assert "hierarchical, rank 16" in out
 
 
 def test_help_version_and_a_list_of_experiments(hck):
@@ -220,6 +240,32 @@ def test_as_a_program(files):
     assert done.returncode == 0
     assert done.stderr == ""
     assert json.loads(done.stdout)["model"] == "model"
+
+
+def test_nobody_reads(files):
+    """A pipe that is closed is no mistake, since the work is done."""
+    fitted = f"{sys.executable} -m hck.cli fit train.csv --target price --fit-time 0.2 --out model --json"
+    done = subprocess.run(
+        ["bash", "-c", f"{fitted} | true; echo ${{PIPESTATUS[0]}}"], cwd=files, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "0"
+    assert done.stderr == ""
+    assert (files / "model" / "model.json").exists()
+
+
+def test_names_that_are_known_without_torch():
+    assert set(APPROXIMATIONS) == set(NAMES)
+
+
+def test_json_has_no_nan(capsys):
+    show({"a": float("nan"), "b": [1.0, float("inf")]}, True)
+    assert json.loads(capsys.readouterr().out) == {"a": None, "b": [1.0, None]}
+
+
+def test_warnings_are_lines(capsys):
+    warn("two\nlines", UserWarning, "file.py", 3)
+    warn("for programmers", DeprecationWarning, "file.py", 4)
+    assert capsys.readouterr().err == "hck: two lines\n"
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,15 @@ def test_values_of_several_types():
     assert model._categories(table).shape == (40, 5)
 
 
+def test_whole_numbers_are_the_same_in_another_type():
+    """A missing value turns a column of 1 and 2 into one of 1.0 and 2.0."""
+    grades = pd.DataFrame({"grade": pd.Series([1, 2, "none"] * 20, dtype=object), "x": np.arange(60.0)})
+    model = HCKRegressor(rank=8, alpha=1e-3, lengthscale=1.0, random_state=0).fit(grades, np.arange(60) % 3)
+    new = pd.DataFrame({"grade": [1.0, 2.0, np.nan], "x": [0.0, 1.0, 2.0]})
+    same = pd.DataFrame({"grade": ["1", "2", "unheard of"], "x": [0.0, 1.0, 2.0]})
+    np.testing.assert_array_equal(model.predict(new), model.predict(same))
+
+
 def test_many_categories_are_sparse():
     table = pd.DataFrame({"id": [f"id{i}" for i in range(400)], "b": np.arange(400.0)})
     model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, table["b"])

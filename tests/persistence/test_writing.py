@@ -90,7 +90,7 @@ def test_folders_that_are_no_model(tmp_path, content):
         (tmp_path / "data" / name).write_text(text)
     with pytest.raises(FileExistsError, match="force=True"):
         save(OLD, tmp_path / "data")
-    with pytest.raises(FileExistsError, match=r"is not a saved model, .* not even with force=True"):
+    with pytest.raises(FileExistsError, match=r"is not a saved model, .* never replaced"):
         save(OLD, tmp_path / "data", force=True)
     assert {each.name: each.read_text() for each in (tmp_path / "data").iterdir()} == content
 

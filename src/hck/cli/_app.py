@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from hck.cli import compare, fit, inspect, measure, predict
-from hck.cli._common import explain
+from hck.cli._common import explain, one_line_warnings
 
 app = typer.Typer(
     help="Kernel machines and Gaussian processes on millions of points.",
@@ -47,6 +47,7 @@ app.command("demo")(measure.demo)
 
 def run() -> None:
     """Run a command; what went wrong is said in a line, with an exit code of 1, or 130 if interrupted."""
+    one_line_warnings()
     try:
         app()
     except KeyboardInterrupt:

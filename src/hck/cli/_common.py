@@ -1,9 +1,12 @@
 """What the commands share: options, messages, files."""
 
 import json
+import math
 import os
 import sys
 import traceback
+import warnings
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,17 +16,43 @@ from rich.table import Table
 
 from hck.files import replacing
 
+# Known without loading torch, so that help and completion are fast; tests see to it that nothing is missing.
+DEVICES = ("cpu", "cuda")
+TIMES = ("fast", "balanced", "best")
+APPROXIMATIONS = ("hierarchical", "compositional", "independent", "exact", "nystrom", "fourier", "tapered")
+
+
+def _known(names: tuple[str, ...]) -> Any:
+    """For shell completion."""
+    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
+
+
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Device = Annotated[str, typer.Option(help="cpu or cuda.", autocompletion=_known(DEVICES))]
 Seed = Annotated[int, typer.Option(help="Makes the result reproducible.")]
 Model = Annotated[Path, typer.Argument(help="A folder that `hck fit` wrote.", show_default=False)]
 Data = Annotated[
     Path,
     typer.Argument(help="CSV, parquet, npz or LIBSVM text (also .gz, .bz2, .xz).", show_default=False),
 ]
-Target = Annotated[str | None, typer.Option(help="The column to predict (CSV and parquet).")]
+Target = Annotated[
+    str | None, typer.Option(help="The column to predict (CSV and parquet).", show_default=False)
+]
+Part = Annotated[
+    str | None,
+    typer.Option(help="Of an npz file with X_train, X_test, …: which. By default train to learn, else test."),
+]
+FitTime = Annotated[
+    str | None,
+    typer.Option(
+        help="fast, balanced, best, or seconds.", autocompletion=_known(TIMES), show_default="balanced"
+    ),
+]
+Approximation = Annotated[
+    str, typer.Option(help="What stands in for the kernel.", autocompletion=_known(APPROXIMATIONS))
+]
 
 messages = Console(stderr=True)  # results go to stdout, so that they can be piped
 
@@ -40,31 +69,119 @@ def explain(error: Exception) -> int:
     return 1
 
 
+def warn(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Say in a line what a warning says to people; what it says to programmers is left out."""
+    if issubclass(category, UserWarning):
+        print(f"hck: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def one_line_warnings() -> None:
+    """From now on, warnings are lines without paths."""
+    warnings.showwarning = warn
+
+
 def progress(quiet: bool) -> int:
     """`verbose` of an estimator: progress is shown to people, not to files and pipes."""
     return int(not quiet and sys.stderr.isatty())
 
 
+def busy(what: str, quiet: bool) -> AbstractContextManager[Any]:
+    """Show that something goes on, of which nobody knows how long it takes."""
+    return messages.status(what) if progress(quiet) else nullcontext()
+
+
+def one_of(option: str, value: str, known: tuple[str, ...]) -> str:
+    """The value of an option, if it is known."""
+    if value not in known:
+        raise ValueError(f"{option} {value!r} is not known; use one of {', '.join(known)}")
+    return value
+
+
+def as_time(text: str) -> str | float:
+    """Of `fit_time`: a name or seconds."""
+    if text in TIMES:
+        return text
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not (0 < seconds < math.inf):
+        raise ValueError(f"--fit-time {text} is not known: use fast, balanced, best or seconds")
+    return seconds
+
+
+def check_device(device: str) -> str:
+    """The device, if it is there."""
+    import torch
+
+    if one_of("--device", device.split(":")[0], DEVICES) == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"--device {device} was asked for, but torch finds no CUDA device: use cpu")
+    return device
+
+
+# Files -----------------------------------------------------------------------------------------------
+
+
 def free(path: Path, force: bool) -> None:
-    """Raise FileExistsError if something is there that must not be overwritten."""
+    """Raise an error if a file cannot be written here, or if one is here that must not be overwritten."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the name of a file")
+    _free(path, force)
+
+
+def free_folder(path: Path, force: bool) -> None:
+    """Raise an error if a model cannot be saved here."""
+    from hck.persistence.folder import check_target
+
+    if path.is_dir() and not force:
+        _free(path, force)
+    check_target(path, force)
+
+
+def _free(path: Path, force: bool) -> None:
     if path.exists() and not force:
         raise FileExistsError(f"{path} is there already: use --force to overwrite it, or another name")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into: make it first")
 
 
-def write(path: Path, text: str, force: bool = False) -> None:
+def write(path: Path, text: str) -> None:
     """Write a file; if that is interrupted, the old one stays."""
-    free(path, force)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as draft:
         draft.write_text(text)
+
+
+# Results ---------------------------------------------------------------------------------------------
 
 
 def show(result: dict[str, Any], as_json: bool, title: str = "") -> None:
     """Print a result: as JSON, or as a table of names and values."""
     if as_json:
-        print(json.dumps(result, indent=1, default=str))
+        say(json.dumps(_plain(result), indent=1, default=str, allow_nan=False))
         return
     table = Table(title=title or None, show_header=False, title_justify="left")
     for name, value in result.items():
         table.add_row(name.replace("_", " "), f"{value:.5g}" if isinstance(value, float) else str(value))
-    Console().print(table)
+    say(table)
+
+
+def say(result: Any) -> None:
+    """Print text or a table; if nobody reads it, that is all right, since the work is done."""
+    console = Console()
+    with console.capture() as printed:
+        console.print(result, soft_wrap=isinstance(result, str), markup=False, highlight=False)
+    try:
+        sys.stdout.write(printed.get())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # into which the interpreter flushes what is left
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can say: numbers that are not finite become null."""
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,21 +1,31 @@
-"""Tables of data, as commands take them."""
+"""Tables of data, as commands take them: read, and refused where nothing can be learned from them."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from hck.datasets import Table, read_table
+from hck.datasets._npz import parts_of
+from hck.datasets._read import kind_of
+from hck.datasets._table import listed
 
 MOST_CLASSES = 20  # of whole numbers, to be taken as classes
+_NEARLY = 0.9  # of a column, so that the rest look like mistakes
+_NUMBERS = ("regression", "gp")  # tasks whose targets are numbers
 
 
-def labelled(path: Path, target: str | None) -> Table:
+def for_training(path: Path, target: str | None, part: str | None = None) -> Table:
     """A table with a target, or an error that says how to name it."""
-    table = read_table(path, target)
+    table = read_table(path, target, part=_part(path, part, "train"))
     if table.y is None:
-        known = ", ".join(map(str, (table.feature_names or [])[:8]))
-        raise ValueError(f"--target is needed: the column of {path.name} to predict (it has {known}, …)")
+        known = f" (it has {listed(table.feature_names)})" if table.feature_names else ""
+        raise ValueError(f"--target is needed: the column of {path.name} to predict{known}")
+    if table.X.shape[1] == 0:
+        raise ValueError(f"{path.name} has no columns beside the target")
+    _check_features(table.X, path.name)
+    _refuse_strays(table.y, f"the target {table.target_name!r}", path.name)
     return table
 
 
@@ -24,35 +34,194 @@ def task_of(y: Any) -> str:
     values = np.asarray(y)
     if values.dtype.kind not in "fiu":
         return "classification"
-    different = np.unique(values[~np.isnan(values.astype(float))])
-    if len(different) == 2:
-        return "classification"
-    whole = bool((different == different.round()).all())
-    return "classification" if whole and len(different) <= MOST_CLASSES else "regression"
+    different = np.unique(values)
+    return "classification" if len(different) == 2 or _few_whole(different) else "regression"
 
 
-def features_for(model: Any, path: Path, target: str | None) -> tuple[Any, Any]:
+def check_task(task: str, y: Any, path: Path) -> None:
+    """Raise an error if a target is not of the kind that a task needs."""
+    values = np.asarray(y)
+    if task in _NUMBERS:
+        if values.dtype.kind not in "fiu":
+            raise ValueError(f"{path.name}: the target must be numbers, but there is {_first(values)}")
+        if not np.isfinite(values.astype(float)).all():
+            raise ValueError(f"{path.name}: the target is infinite in record {_where(~np.isfinite(values))}")
+    elif len(np.unique(values.astype(str))) < 2:
+        raise ValueError(f"{path.name}: the target is {_first(values)} in all records: nothing to tell apart")
+
+
+def for_model(
+    model: Any, path: Path, target: str | None = None, part: str | None = None
+) -> tuple[Any, np.ndarray | None]:
     """The features that a model was trained with, and the target if the table has it."""
-    name = target or getattr(model, "notes_", {}).get("target")
-    table = read_table(path, None)
-    columns = getattr(table.X, "columns", None)
-    if columns is None or name is None:
-        return (table.X, table.y) if columns is None else (arranged(model, table.X, path), None)
-    y = None
-    if name in columns:
-        y = np.asarray(table.X[name])
+    table = _read_for(model, path, part)
+    if hasattr(table.X, "columns"):
+        name = target or getattr(model, "notes_", {}).get("target")
+        if name is not None and (target is not None or name in table.X.columns):
+            table = table.with_target(name, path.name)
     elif target is not None:
-        known = ", ".join(map(str, columns[:8]))
-        raise ValueError(f"{path.name} has no column {target!r}; it has {known}, …")
-    return arranged(model, table.X, path), y
+        raise ValueError(f"{path.name} says what its target is: leave --target out")
+    return _arranged(model, table.X, path), table.y
 
 
-def arranged(model: Any, X: Any, path: Path) -> Any:
-    """Columns as the model knows them, by name."""
+def known_target(model: Any, y: np.ndarray | None, path: Path) -> np.ndarray:
+    """The target, if it is there and of the kind that a model predicts."""
+    if y is None:
+        raise ValueError(f"{path.name} does not have the target; name it with --target")
+    if not hasattr(model, "classes_"):
+        check_task("regression", y, path)
+    elif not np.isin(y.astype(str), _texts(model.classes_, y)).any():
+        raise ValueError(
+            f"{path.name}: the target is never one of the model's classes ({listed(model.classes_, 5)}), but "
+            f"for example {_first(y)}"
+        )
+    return y
+
+
+def rows(X: Any, which: Any) -> Any:
+    """Some records of a frame, an array or a sparse matrix."""
+    return X.iloc[which] if hasattr(X, "iloc") else X[which]
+
+
+# Reading ---------------------------------------------------------------------------------------------
+
+
+def _part(path: Path, part: str | None, usual: str) -> str | None:
+    """Of an npz file with a part to train and one to test: the usual one, unless another was asked for."""
+    if part is None and path.suffix == ".npz" and path.is_file() and usual in parts_of(path):
+        return usual
+    return part
+
+
+def _read_for(model: Any, path: Path, part: str | None) -> Table:
+    """A table. LIBSVM text leaves out last columns that are 0, but a model knows how many there are."""
+    width = model.n_features_in_ if kind_of(path) == "libsvm" else None
+    return read_table(path, part=_part(path, part, "test"), n_features=width)
+
+
+def _arranged(model: Any, X: Any, path: Path) -> Any:
+    """Columns as the model knows them: by name, if both have names."""
     names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return X
-    missing = [name for name in names if name not in X.columns]
-    if missing:
-        raise ValueError(f"{path.name} has no column {missing[0]!r}, which the model was trained with")
-    return X[list(names)]
+    if names is not None and hasattr(X, "columns"):
+        missing = [name for name in names if name not in X.columns]
+        if missing:
+            raise ValueError(f"{path.name} has no column {missing[0]!r}, which the model was trained with")
+        X = X[list(names)]
+    elif X.shape[1] != (known := model.n_features_in_):
+        raise ValueError(f"{path.name} has {X.shape[1]} columns, but the model was trained with {known}")
+    categories = getattr(model, "_categories", None)
+    _check_features(X, path.name, () if categories is None else categories.positions)
+    if names is None and hasattr(X, "columns"):
+        return X.to_numpy(dtype=float)
+    if names is not None and categories is None and not hasattr(X, "columns"):
+        import pandas as pd
+
+        return X if sp.issparse(X) else pd.DataFrame(X, columns=names)
+    return X
+
+
+# Checking --------------------------------------------------------------------------------------------
+
+
+def _check_features(X: Any, source: str, categories: Any = None) -> None:
+    """Numbers must be there and finite. Words are categories, unless nearly all of a column are numbers.
+
+    Parameters
+    ----------
+    categories : collection of int
+        Positions of the columns that may have words; None: any.
+    """
+    if not hasattr(X, "columns"):
+        return _check_array(X, source)
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    for i, name in enumerate(X.columns):
+        column, called = X.iloc[:, i], f"column {name!r}"
+        if categories is not None and i in categories:
+            continue
+        if is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype):
+            values = column.to_numpy(dtype=float, na_value=np.nan)
+            _refuse(np.isnan(values), f"{called} is missing", source)
+            _refuse(np.isinf(values), f"{called} is infinite", source)
+        elif categories is None:
+            _refuse_strays(column, called, source)
+        else:
+            word = ~_numbers_in(column)
+            if word.any():
+                raise ValueError(
+                    f"{source}: {called} must be numbers, as the model was trained with, but record "
+                    f"{_where(word)} has {column.iloc[int(np.argmax(word))]!r}"
+                )
+
+
+def _check_array(X: Any, source: str) -> None:
+    values = X.data if sp.issparse(X) else np.asarray(X)
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"{source}: X must be numbers, but its dtype is {values.dtype}")
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    first = int(np.argmax(bad.ravel()))
+    record = np.searchsorted(X.indptr, first, side="right") - 1 if sp.issparse(X) else first // X.shape[1]
+    feature = X.indices[first] if sp.issparse(X) else first % X.shape[1]
+    raise ValueError(
+        f"{source}: column {feature + 1} is missing or infinite in record {record + 1:,} ({bad.sum():,} such "
+        "values in all): fill them, or leave these records out"
+    )
+
+
+def _refuse(bad: np.ndarray, what: str, source: str) -> None:
+    if bad.any():
+        raise ValueError(
+            f"{source}: {what} in {bad.sum():,} of {len(bad):,} records, the first of them record "
+            f"{_where(bad)}: fill them, or leave these records out"
+        )
+
+
+def _refuse_strays(column: Any, called: str, source: str) -> None:
+    """A few words in a column of numbers are mistakes, not categories."""
+    values = np.asarray(column)
+    if values.dtype.kind in "fiub":
+        return
+    number, there = _numbers_in(column), ~_missing(column)
+    word = there & ~number
+    if not word.any() or number.sum() < _NEARLY * there.sum():
+        return
+    if not _few_whole(np.unique(values[number].astype(float))):
+        raise ValueError(
+            f"{source}: {called} has numbers in {number.sum():,} of {len(values):,} records, but record "
+            f"{_where(word)} has {values[int(np.argmax(word))]!r}: mend it, or leave the record out"
+        )
+
+
+def _numbers_in(column: Any) -> np.ndarray:
+    """Which values are numbers, or words for numbers."""
+    import pandas as pd
+
+    parsed = pd.to_numeric(pd.Series(np.asarray(column, dtype=object)), errors="coerce")
+    return parsed.notna().to_numpy()
+
+
+def _missing(column: Any) -> np.ndarray:
+    import pandas as pd
+
+    return np.asarray(pd.isna(column))
+
+
+def _few_whole(different: np.ndarray) -> bool:
+    return len(different) <= MOST_CLASSES and bool((different == different.round()).all())
+
+
+def _texts(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Classes as text, written as y's values are: 1 and 1.0 are the same."""
+    numbers = classes.dtype.kind in "fiu" and y.dtype.kind in "fiu"
+    return (classes.astype(y.dtype) if numbers else classes).astype(str)
+
+
+def _first(values: np.ndarray) -> str:
+    return repr(values[0].item() if hasattr(values[0], "item") else values[0])
+
+
+def _where(which: np.ndarray) -> str:
+    """The first record that is meant, as people count."""
+    return f"{int(np.argmax(which)) + 1:,}"

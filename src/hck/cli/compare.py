@@ -1,17 +1,35 @@
 """hck compare"""
 
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 from sklearn.model_selection import train_test_split
 
-from hck.cli._common import AsJson, Data, Device, Quiet, Seed, Target, progress, show
-from hck.cli.fit import as_time
-from hck.cli.predict import scores
+from hck.cli._common import (
+    APPROXIMATIONS,
+    AsJson,
+    Data,
+    Device,
+    Force,
+    Part,
+    Quiet,
+    Seed,
+    Target,
+    as_time,
+    check_device,
+    free,
+    one_of,
+    progress,
+    say,
+    show,
+    write,
+)
+from hck.cli.fit import Kind, make_model
+from hck.cli.predict import predictions, scores
 
 METHODS = ("hierarchical", "compositional", "independent", "nystrom", "fourier")
 
@@ -19,11 +37,15 @@ METHODS = ("hierarchical", "compositional", "independent", "nystrom", "fourier")
 def compare(
     data: Data,
     target: Target = None,
+    task: Annotated[Kind, typer.Option(help="What to learn; auto looks at the target.")] = Kind.auto,
     methods: Annotated[str, typer.Option(help="Approximations, with commas between.")] = ",".join(METHODS),
-    rank: Annotated[int, typer.Option(help="r, the same for all.")] = 128,
+    rank: Annotated[int, typer.Option(min=1, help="r, the same for all.")] = 128,
     fit_time: Annotated[str, typer.Option(help="fast, balanced, best, or seconds.")] = "fast",
+    part: Part = None,
     device: Device = "cpu",
     seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option(help="A CSV file for the table.", show_default=False)] = None,
+    force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -31,44 +53,53 @@ def compare(
 
     [bold]hck compare houses.csv --target price[/bold]
     """
-    from hck import HCKClassifier, HCKRegressor
-    from hck.cli._tables import labelled, task_of
+    import pandas as pd
 
-    table = labelled(data, target)
+    from hck.cli._tables import check_task, for_training, rows, task_of
+
+    chosen = [name for name in map(str.strip, methods.split(",")) if name]
+    if not chosen:
+        raise ValueError("--methods is empty")
+    for name in chosen:
+        one_of("--methods", name, APPROXIMATIONS)
+    if out is not None:
+        free(out, force)
+    settings = {"rank": rank, "device": check_device(device), "random_state": seed}
+    limit = as_time(fit_time)
+    table = for_training(data, target, part)
     y = np.asarray(table.y)
-    task = task_of(y)
-    stratify = y if task == "classification" and np.unique(y, return_counts=True)[1].min() > 1 else None
-    parts = train_test_split(np.arange(len(y)), test_size=0.2, random_state=seed, stratify=stratify)
-    train, test = (np.sort(part) for part in parts)
-    X = {"train": _rows(table.X, train), "test": _rows(table.X, test)}
-    kind = HCKRegressor if task == "regression" else HCKClassifier
+    kind = task_of(y) if task is Kind.auto else task.value
+    check_task(kind, y, data)
+    train, test = _split(y, kind == "classification", seed)
+    X = {"train": rows(table.X, train), "test": rows(table.X, test)}
     found = {}
-    for method in methods.split(","):
-        model = kind(
-            approximation=method.strip(),
-            rank=rank,
-            fit_time=as_time(fit_time),
-            device=device,
-            random_state=seed,
-            verbose=progress(quiet),
-        )
+    for name in chosen:
+        model = make_model(kind, limit, settings | {"approximation": name, "verbose": progress(quiet)})
         start = time.perf_counter()
         model.fit(X["train"], y[train])
         fitted = time.perf_counter()
-        measured = scores(model, X["test"], y[test])
+        measured = scores(model, predictions(model, X["test"]), y[test])
         measured |= {"fit_seconds": fitted - start, "test_seconds": time.perf_counter() - fitted}
-        found[method.strip()] = measured
+        found[name] = measured
+    if out is not None:
+        write(out, pd.DataFrame.from_dict(found, orient="index").rename_axis("kernel").to_csv())
     if as_json:
         show(found, True)
         return
     names = [name for name in next(iter(found.values())) if name != "points"]
-    shown = Table(title=f"{task}: {len(train)} rows to learn from, {len(test)} held out, r = {rank}")
+    shown = Table(title=f"{kind}: {len(train)} rows to learn from, {len(test)} held out, r = {rank}")
     for name in ("kernel", *names):
         shown.add_column(name.replace("_", " "), justify="left" if name == "kernel" else "right")
     for method, measured in found.items():
         shown.add_row(method, *(f"{measured[name]:.4g}" if name in measured else "" for name in names))
-    Console().print(shown)
+    say(shown)
 
 
-def _rows(X: Any, which: np.ndarray) -> Any:
-    return X.iloc[which] if hasattr(X, "iloc") else X[which]
+def _split(y: np.ndarray, classes: bool, seed: int) -> list[np.ndarray]:
+    """Four fifths of the records and a fifth, each with its share of each class."""
+    if len(y) < 5:
+        raise ValueError(f"there are too few records to hold some out: {len(y)}; at least 5 are needed")
+    counts = np.unique(y, return_counts=True)[1] if classes else np.ones(1)
+    stratify: Any = y if classes and counts.min() > 1 and len(counts) <= len(y) // 5 else None
+    parts = train_test_split(np.arange(len(y)), test_size=0.2, random_state=seed, stratify=stratify)
+    return [np.sort(part) for part in parts]

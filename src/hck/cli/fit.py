@@ -1,5 +1,6 @@
 """hck fit"""
 
+import math
 import time
 from enum import StrEnum
 from pathlib import Path
@@ -8,7 +9,25 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from hck.cli._common import AsJson, Data, Device, Force, Quiet, Seed, Target, free, progress, show
+from hck.cli._common import (
+    APPROXIMATIONS,
+    Approximation,
+    AsJson,
+    Data,
+    Device,
+    FitTime,
+    Force,
+    Part,
+    Quiet,
+    Seed,
+    Target,
+    as_time,
+    check_device,
+    free_folder,
+    one_of,
+    progress,
+    show,
+)
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)  # of intervals that predictions can have
 
@@ -27,12 +46,21 @@ def fit(
     task: Annotated[
         Kind, typer.Option(help="What to learn; auto looks at the target. gp: a Gaussian process.")
     ] = Kind.auto,
-    fit_time: Annotated[str, typer.Option(help="fast, balanced, best, or seconds.")] = "balanced",
-    kernel: Annotated[str | None, typer.Option(help="The base kernel; chosen if it is not given.")] = None,
-    approximation: Annotated[str, typer.Option(help="What stands in for the kernel.")] = "hierarchical",
-    rank: Annotated[int | None, typer.Option(help="r; chosen if it is not given.")] = None,
-    n_trees: Annotated[int | None, typer.Option(help="Trees to average; chosen if not given.")] = None,
-    memory: Annotated[str | None, typer.Option(help="That training may take, such as 4GiB.")] = None,
+    fit_time: FitTime = None,
+    kernel: Annotated[
+        str | None, typer.Option(help="The base kernel; chosen if it is not given.", show_default=False)
+    ] = None,
+    approximation: Approximation = "hierarchical",
+    rank: Annotated[
+        int | None, typer.Option(min=1, help="r; chosen if it is not given.", show_default=False)
+    ] = None,
+    n_trees: Annotated[
+        int | None, typer.Option(min=1, help="Trees to average; chosen if not given.", show_default=False)
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="That training may take, such as 4GiB.", show_default=False)
+    ] = None,
+    part: Part = None,
     device: Device = "cpu",
     seed: Seed = 0,
     force: Force = False,
@@ -43,17 +71,22 @@ def fit(
 
     [bold]hck fit houses.csv --target price --out model/[/bold]
     """
-    from hck.cli._tables import labelled, task_of
+    from hck.cli._tables import check_task, for_training, task_of
     from hck.persistence import save
 
-    free(out, force)
-    table = labelled(data, target)
-    chosen = task_of(table.y) if task is Kind.auto else task.value
+    free_folder(out, force)
+    one_of("--approximation", approximation, APPROXIMATIONS)
+    if task is Kind.gp and fit_time is not None:
+        raise ValueError("--fit-time is not for --task gp, whose time follows from --rank")
+    settings: dict[str, Any] = {"approximation": approximation, "memory_budget": memory}
+    settings |= {"device": check_device(device), "random_state": seed, "verbose": progress(quiet)}
     given = {"kernel": kernel, "rank": rank, "n_trees": n_trees}
-    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    settings |= {"approximation": approximation, "memory_budget": memory}
-    settings |= {"device": device, "random_state": seed}
-    model = _model(chosen, fit_time, settings | {"verbose": progress(quiet)})
+    settings |= {name: value for name, value in given.items() if value is not None}
+    seconds_or_name = as_time(fit_time or "balanced")
+    table = for_training(data, target, part)
+    chosen = task_of(table.y) if task is Kind.auto else task.value
+    check_task(chosen, table.y, data)
+    model = make_model(chosen, seconds_or_name, settings)
     start = time.perf_counter()
     model.fit(table.X, table.y)
     seconds = time.perf_counter() - start
@@ -65,36 +98,35 @@ def fit(
     show(result, as_json, f"learned {table.target_name or 'y'}")
 
 
-def _model(task: str, fit_time: str, settings: dict[str, Any]) -> Any:
+def make_model(task: str, fit_time: str | float, settings: dict[str, Any]) -> Any:
+    """An estimator for a task; `fit_time` is not for processes."""
     from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
 
     if task == "gp":
         return HCKGaussianProcessRegressor(**settings)
     kind = HCKRegressor if task == "regression" else HCKClassifier
-    return kind(fit_time=as_time(fit_time), **settings)
-
-
-def as_time(text: str) -> str | float:
-    """Of `fit_time`: a name or seconds."""
-    if text in ("fast", "balanced", "best"):
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--fit-time {text} is not known: use fast, balanced, best or seconds") from None
+    return kind(fit_time=fit_time, **settings)
 
 
 def _left_out(model: Any, task: str, y: Any) -> dict[str, Any]:
     """How well left-out training points are predicted, which needs no other data."""
-    try:
-        if task == "classification":
-            score = model.loo_decision_function()
-            code = (score > 0).astype(int) if score.ndim == 1 else score.argmax(1)
-            return {"left_out_accuracy": float(np.mean(model.classes_[code] == np.asarray(y)))}
-        rest = np.abs(np.asarray(y, dtype=float) - model.loo_predict())
-    except ValueError:
-        return {}  # nothing was left out: memory was short, or solutions were found by iteration
-    found = {"left_out_rmse": float(np.sqrt(np.mean(rest**2)))}
-    return found if task == "gp" else found | {
-        "intervals": {str(level): float(np.quantile(rest, level)) for level in LEVELS}
-    }  # fmt: skip
+    if len(y) < 2 or (task != "gp" and model._left_out is None):  # memory was short, or the kernel is exact
+        return {}
+    if task == "classification":
+        score = model.loo_decision_function()
+        code = (score > 0).astype(int) if score.ndim == 1 else score.argmax(1)
+        return {"left_out_accuracy": float(np.mean(model.classes_[code] == np.asarray(y)))}
+    rest = np.abs(np.asarray(y, dtype=float) - model.loo_predict())
+    found: dict[str, Any] = {"left_out_rmse": float(np.sqrt(np.mean(rest**2)))}
+    return found if task == "gp" else found | {"intervals": intervals_of(rest)}
+
+
+def intervals_of(rest: np.ndarray) -> list[list[float]]:
+    """Levels and half widths of intervals, from the errors at left-out points.
+
+    The k-th smallest of n errors is exceeded by a new one in (n + 1 - k) of n + 1 cases, so that with few
+    points there are no intervals of a high level.
+    """
+    ordered, n = np.sort(rest), len(rest)
+    places = [(level, math.ceil((n + 1) * level)) for level in LEVELS]
+    return [[level, float(ordered[k - 1])] for level, k in places if k <= n]

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hck.cli._common import AsJson, Force, Model, Target, free, show
+from hck.cli._common import AsJson, Force, Model, Part, Quiet, Target, busy, free, show
 
 
 def info(model: Model, as_json: AsJson = False) -> None:
@@ -53,21 +53,23 @@ def report(
     data: Annotated[Path, typer.Option(help="Test data, with the target.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The HTML file.", show_default=False)],
     target: Target = None,
+    part: Part = None,
     force: Force = False,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """A page with figures about a saved model on test data, in one file.
 
     [bold]hck report model/ --data test.csv --out report.html[/bold]
     """
-    from hck.cli._tables import features_for
+    from hck.cli._tables import for_model, known_target
     from hck.persistence import load
     from hck.report import write_report
 
     free(out, force)
     loaded = load(model)
-    X, y = features_for(loaded, data, target)
-    if y is None:
-        raise ValueError(f"{data.name} does not have the target; name it with --target")
-    write_report(loaded, X, y, out, title=f"{model.name} on {data.name}", force=force)
+    X, y = for_model(loaded, data, target, part)
+    y = known_target(loaded, y, data)
+    with busy("predicting and drawing …", quiet):
+        write_report(loaded, X, y, out, title=f"{model.name} on {data.name}", force=force)
     show({"report": str(out), "bytes": out.stat().st_size}, as_json)

@@ -1,14 +1,27 @@
 """hck reproduce, hck bench, hck demo"""
 
 import time
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from hck.cli._common import AsJson, Device, Quiet, messages, progress, show
+from hck.cli._common import (
+    AsJson,
+    Device,
+    Force,
+    Quiet,
+    busy,
+    check_device,
+    free,
+    messages,
+    progress,
+    say,
+    show,
+)
 
 
 def reproduce(
@@ -19,6 +32,7 @@ def reproduce(
     device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="A small version, about a minute each.")] = False,
     data: Annotated[str, typer.Option(help="Data sets, with commas between; by default all at hand.")] = "",
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Repeat the paper's experiments; what is finished is not computed again.
@@ -28,52 +42,59 @@ def reproduce(
     from hck.experiments import EXPERIMENTS, Options
 
     if not names:
-        table = Table("name", "what it shows")
-        for each in EXPERIMENTS.values():
-            table.add_row(each.name, each.title)
-        Console().print(table)
+        _list({each.name: each.title for each in EXPERIMENTS.values()}, as_json)
         return
     unknown = [name for name in names if name not in (*EXPERIMENTS, "all")]
     if unknown:
         raise ValueError(f"{unknown[0]} is not an experiment; choose from {', '.join(EXPERIMENTS)}, all")
-    chosen = tuple(name for name in data.split(",") if name)
-    options = Options(out, device, quick, chosen)
+    chosen = tuple(name for name in map(str.strip, data.split(",")) if name)
+    options = Options(out, check_device(device), quick, chosen)
+    drawn = {}
     for name in EXPERIMENTS if "all" in names else names:
-        path = EXPERIMENTS[name].run(options, show=bool(progress(quiet)))
-        typer.echo(path)
+        drawn[name] = str(EXPERIMENTS[name].run(options, show=bool(progress(quiet))))
+        if not as_json:
+            say(drawn[name])
+    if as_json:
+        show(drawn, True)
+
+
+def _list(titles: dict[str, str], as_json: bool) -> None:
+    if as_json:
+        show(titles, True)
+        return
+    table = Table("name", "what it shows")
+    for name, title in titles.items():
+        table.add_row(name, title)
+    say(table)
 
 
 def bench(
-    n: Annotated[int, typer.Option(help="Points.")] = 100_000,
-    rank: Annotated[int, typer.Option(help="r.")] = 64,
-    features: Annotated[int, typer.Option(help="d.")] = 8,
+    n: Annotated[int, typer.Option(min=1, help="Points.")] = 100_000,
+    rank: Annotated[int, typer.Option(min=1, help="r.")] = 64,
+    features: Annotated[int, typer.Option(min=1, help="d.")] = 8,
     device: Device = "cpu",
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """How fast this machine trains and predicts, against its own rate of matrix products."""
+    check_device(device)
     import torch
 
     from hck import HCKRegressor
 
-    if min(n, rank, features) < 1:
-        raise ValueError("--n, --rank and --features must be at least 1")
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(n, features, generator=generator, dtype=torch.float64).to(device)
     y = torch.sin(6 * X[:, 0]).cpu().numpy()
-    options: dict[str, Any] = {
-        "kernel": "gaussian",
-        "lengthscale": 0.5,
-        "alpha": 0.01,
-        "rank": rank,
-        "leaf_size": rank,
-    }
-    model = HCKRegressor(**options, leave_one_out=False, random_state=0)
+    settings: dict[str, Any] = {"kernel": "gaussian", "lengthscale": 0.5, "alpha": 0.01}
+    settings |= {"rank": rank, "leaf_size": rank, "device": device}
+    model = HCKRegressor(**settings, leave_one_out=False, random_state=0)
     a = torch.rand(2000, 2000, dtype=torch.float64, device=device)
-    messages.print("warming up …", style="dim")
-    model.fit(X[: max(1, n // 10)], y[: max(1, n // 10)]).predict(X[:100])
-    product = min(_seconds(lambda: a @ a, device) for _ in range(8))
-    training = min(_seconds(lambda: model.fit(X, y), device) for _ in range(3))
-    prediction = _seconds(lambda: model.predict(X), device)
+    with busy("warming up …", quiet):
+        model.fit(X[: max(1, n // 10)], y[: max(1, n // 10)]).predict(X[:100])
+    with busy("measuring …", quiet):
+        product = min(_seconds(lambda: a @ a, device) for _ in range(8))
+        training = min(_seconds(lambda: model.fit(X, y), device) for _ in range(3))
+        prediction = _seconds(lambda: model.predict(X), device)
     rate, done = 2 * 2000**3 / product / 1e9, 13 * n * rank**2 / training / 1e9
     result = {
         "fit_seconds": training,
@@ -86,18 +107,36 @@ def bench(
     show(result, as_json, f"n = {n:,}, d = {features}, r = {rank}, {device}")
 
 
-def _seconds(work: object, device: str) -> float:
+def _seconds(work: Callable[[], Any], device: str) -> float:
     import torch
 
     start = time.perf_counter()
-    work()  # type: ignore[operator]
-    if device == "cuda":
+    work()
+    if device != "cpu":
         torch.cuda.synchronize()
     return time.perf_counter() - start
 
 
-def demo() -> None:
+def demo(
+    out: Annotated[Path, typer.Option(help="The PNG file for the plot.")] = Path("hck-demo.png"),
+    device: Device = "cpu",
+    force: Force = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
     """Train on 100,000 points beside the exact kernel, print a table, save a plot."""
-    from hck.demo import main
+    free(out, force)
+    check_device(device)
+    from hck import demo as job
 
-    main([])
+    verbose, results = progress(quiet), []
+    for result in job.run(device, verbose):
+        results.append(result)
+        if verbose:
+            messages.print(f"{result.name} on {result.points:,} points: {result.fit_seconds:.2f} s")
+    job.plot(results, out)
+    if as_json:
+        show({"results": [asdict(result) for result in results], "plot": str(out)}, True)
+    else:
+        say(job.table(results))
+        say(f"Plot saved to {out}")

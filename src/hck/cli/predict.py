@@ -6,20 +6,48 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from hck.cli._common import AsJson, Data, Force, Model, Target, free, show, write
+from hck.cli._common import (
+    AsJson,
+    Data,
+    Force,
+    Model,
+    Part,
+    Quiet,
+    Target,
+    check_device,
+    free,
+    progress,
+    show,
+    write,
+)
+from hck.progress import track
 
-Level = Annotated[float, typer.Option(help="Of intervals: 0.5, 0.8, 0.9, 0.95 or 0.99; any for gp.")]
-OnDevice = Annotated[str | None, typer.Option(help="cpu or cuda; by default where it was trained.")]
+_BLOCK = 50_000  # points whose predictions are one step of the progress
+_USUAL = 0.95
+
+Level = Annotated[
+    float,
+    typer.Option(
+        help="Of intervals. Of a regression they are equally wide everywhere, as wide as left-out training "
+        "points ask for, and there are those of 0.5, 0.8, 0.9, 0.95, 0.99; of a gp, any, and as wide as the "
+        "place asks for."
+    ),
+]
+OnDevice = Annotated[
+    str | None, typer.Option(help="cpu or cuda; by default where it was trained.", show_default=False)
+]
 
 
 def predict(
     model: Model,
     data: Data,
     out: Annotated[Path, typer.Option(help="The CSV file for predictions.", show_default=False)],
-    level: Level = 0.95,
+    level: Level = _USUAL,
+    part: Part = None,
     device: OnDevice = None,
     force: Force = False,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Predict with a saved model: values with intervals, or classes with probabilities.
 
@@ -27,89 +55,126 @@ def predict(
     """
     import pandas as pd
 
-    from hck.cli._tables import features_for
-    from hck.persistence import load
+    from hck.cli._tables import for_model
 
     free(out, force)
-    loaded = load(model, device)
-    X, _ = features_for(loaded, data, None)
-    columns = predictions(loaded, X, level)
-    write(out, pd.DataFrame(columns).to_csv(index=False), force)
+    loaded = load_model(model, device)
+    half_width(loaded, level)  # or an error, before anything is read
+    X, _ = for_model(loaded, data, part=part)
+    columns = predictions(loaded, X, level, bool(progress(quiet)))
+    write(out, pd.DataFrame(columns).to_csv(index=False))
     rows = len(next(iter(columns.values())))
     show({"predictions": str(out), "rows": rows, "columns": ", ".join(columns)}, as_json)
-
-
-def predictions(model: Any, X: Any, level: float = 0.95) -> dict[str, np.ndarray]:
-    """Columns of predictions: with lower and upper ends, or with probabilities, where they are known."""
-    if hasattr(model, "classes_"):
-        found = {"prediction": model.predict(X)}
-        if getattr(model, "calibration_", None) is not None:
-            proba = model.predict_proba(X)
-            found |= {f"p_{name}": proba[:, k] for k, name in enumerate(model.classes_)}
-        return found
-    if hasattr(model, "posterior_"):
-        from scipy.special import ndtri
-
-        if not 0 < level < 1:
-            raise ValueError(f"--level must be between 0 and 1, got {level}")
-        mean, std = model.predict(X, return_std=True, observed=not np.ndim(model.noise_))
-        half = ndtri((1 + level) / 2) * std
-        return {"prediction": mean, "std": std, "lower": mean - half, "upper": mean + half}
-    value = model.predict(X)
-    known = getattr(model, "notes_", {}).get("intervals", {})
-    if value.ndim > 1:
-        return {f"prediction_{k}": column for k, column in enumerate(value.T)}
-    if not known:
-        return {"prediction": value}
-    if str(level) not in known:
-        raise ValueError(f"--level {level} is not known for this model; use one of {', '.join(known)}")
-    half = known[str(level)]
-    return {"prediction": value, "lower": value - half, "upper": value + half}
 
 
 def evaluate(
     model: Model,
     data: Data,
     target: Target = None,
+    level: Level = _USUAL,
+    part: Part = None,
     device: OnDevice = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """How good a saved model is on data whose target is known.
 
     [bold]hck evaluate model/ test.csv[/bold]
     """
-    from hck.cli._tables import features_for
+    from hck.cli._tables import for_model, known_target
+
+    loaded = load_model(model, device)
+    half_width(loaded, level)
+    X, y = for_model(loaded, data, target, part)
+    y = known_target(loaded, y, data)
+    columns = predictions(loaded, X, level, bool(progress(quiet)))
+    show(scores(loaded, columns, y, level), as_json, f"{model} on {data.name}")
+
+
+def load_model(model: Path, device: str | None) -> Any:
+    """A saved model, on the device that was asked for."""
     from hck.persistence import load
 
-    loaded = load(model, device)
-    X, y = features_for(loaded, data, target)
-    if y is None:
-        raise ValueError(f"{data.name} does not have the target; name it with --target")
-    show(scores(loaded, X, y), as_json, f"{model} on {data.name}")
+    return load(model, None if device is None else check_device(device))
 
 
-def scores(model: Any, X: Any, y: Any) -> dict[str, Any]:
-    """Metrics of a model on data."""
+# Predictions -----------------------------------------------------------------------------------------
+
+
+def predictions(model: Any, X: Any, level: float = _USUAL, verbose: bool = False) -> dict[str, np.ndarray]:
+    """Columns of predictions: with lower and upper ends, or with probabilities, where they are known."""
+    from hck.cli._tables import rows
+
+    starts = range(0, X.shape[0], _BLOCK)
+    blocks = track(starts, "Predict", verbose and len(starts) > 1)
+    found = [_predictions(model, rows(X, slice(start, start + _BLOCK)), level) for start in blocks]
+    return {name: np.concatenate([each[name] for each in found]) for name in found[0]}
+
+
+def _predictions(model: Any, X: Any, level: float) -> dict[str, np.ndarray]:
+    if hasattr(model, "classes_"):
+        found = {"prediction": model.predict(X)}
+        if getattr(model, "calibration_", None) is not None:
+            proba = model.predict_proba(X)
+            found |= {f"p_{name}": proba[:, k] for k, name in enumerate(model.classes_)}
+        return found
+    half = half_width(model, level)
+    if hasattr(model, "posterior_"):
+        mean, std = model.predict(X, return_std=True, observed=not np.ndim(model.noise_))
+        return {"prediction": mean, "std": std, "lower": mean - half * std, "upper": mean + half * std}
+    value = model.predict(X)
+    if value.ndim > 1:
+        return {f"prediction_{k}": column for k, column in enumerate(value.T)}
+    found = {"prediction": value}
+    return found if half is None else found | {"lower": value - half, "upper": value + half}
+
+
+def half_width(model: Any, level: float) -> Any:
+    """Half the width of intervals of a level, of a process in standard deviations; None: there are none."""
+    if hasattr(model, "posterior_"):
+        from scipy.special import ndtri
+
+        if not 0 < level < 1:
+            raise ValueError(f"--level must be between 0 and 1, got {level}")
+        return ndtri((1 + level) / 2)
+    known = getattr(model, "notes_", {}).get("intervals", [])
+    for at, half in known:
+        if np.isclose(at, level):
+            return half
+    if level != _USUAL and not hasattr(model, "classes_"):
+        levels = ", ".join(f"{at:g}" for at, _ in known)
+        hint = f"use one of {levels}" if levels else "it has no intervals: no training points were left out"
+        raise ValueError(f"--level {level:g} is not known for this model; {hint}")
+    return None
+
+
+# Scores ----------------------------------------------------------------------------------------------
+
+
+def scores(
+    model: Any, columns: dict[str, np.ndarray], y: np.ndarray, level: float = _USUAL
+) -> dict[str, Any]:
+    """Metrics of a model's predictions of data."""
     from hck import metrics
 
     found: dict[str, Any] = {"points": len(y)}
+    mean = columns["prediction"]
     if hasattr(model, "classes_"):
-        found["accuracy"] = metrics.accuracy(y, model.predict(X))
-        if getattr(model, "calibration_", None) is not None and set(np.unique(y)) <= set(model.classes_):
-            found["log_loss"] = metrics.log_loss(y, model.predict_proba(X), model.classes_)
+        known = np.isin(y, model.classes_)
+        found["accuracy"] = metrics.accuracy(y, mean)
+        if not known.all():
+            found["of_unknown_class"] = int((~known).sum())
+        elif len(columns) > 1:
+            proba = np.stack([columns[f"p_{name}"] for name in model.classes_], axis=1)
+            found["log_loss"] = metrics.log_loss(y, proba, model.classes_)
         return found
     y = np.asarray(y, dtype=float)
-    columns = predictions(model, X)
-    mean = columns["prediction"]
-    found["rmse"] = metrics.rmse(y, mean)
-    found["mae"] = metrics.mae(y, mean)
-    found["relative_error"] = metrics.relative_error(y, mean)
+    found |= {name: getattr(metrics, name)(y, mean) for name in ("rmse", "mae", "relative_error")}
     if np.ptp(y) > 0:
         found["r2"] = metrics.r2(y, mean)
     if "std" in columns:
-        found["nlpd"] = metrics.nlpd(y, mean, columns["std"])
-        found["crps"] = metrics.crps(y, mean, columns["std"])
+        found |= {name: getattr(metrics, name)(y, mean, columns["std"]) for name in ("nlpd", "crps")}
     if "lower" in columns:
         inside = (columns["lower"] <= y) & (y <= columns["upper"])
-        found["inside_95%_intervals"] = float(np.mean(inside))
+        found[f"inside_{100 * level:g}%_intervals"] = float(np.mean(inside))
     return found

@@ -5,10 +5,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hck.datasets._streams import OPEN
-from hck.datasets._table import Table, refuse_missing
+from hck.datasets._table import Table, listed
 
 
 def read_csv(path: Path, target: str | int | None) -> Table:
@@ -38,30 +36,11 @@ def read_parquet(path: Path, target: str | int | None) -> Table:
 
 
 def _table(frame: Any, target: str | int | None, path: Path) -> Table:
+    names = [str(name) for name in frame.columns]
     if len(frame) == 0:
-        raise ValueError(f"{path.name} has no records, only the names {_listed(frame)}")
-    if target is None:
-        return Table(frame, None, [str(name) for name in frame.columns])
-    where = _position(frame, target, path)
-    column, rest = frame.iloc[:, where], frame.drop(columns=frame.columns[where])
-    refuse_missing(column.isna().to_numpy(), f"the target {column.name!r}", path)
-    return Table(rest, np.asarray(column), [str(name) for name in rest.columns], str(column.name))
-
-
-def _position(frame: Any, target: str | int, path: Path) -> int:
-    """Of the target among the columns."""
-    names = list(frame.columns)
-    if target in names:
-        return names.index(target)
-    if isinstance(target, int) and -len(names) <= target < len(names):
-        return target % len(names)
-    raise ValueError(f"{path.name} has no column {target!r}; it has {_listed(frame)}")
-
-
-def _listed(frame: Any, most: int = 20) -> str:
-    names = [repr(name) for name in frame.columns]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+        raise ValueError(f"{path.name} has no records, only the names {listed(names)}")
+    table = Table(frame, None, names)
+    return table if target is None else table.with_target(target, path.name)
 
 
 def _refuse_short_lines(path: Path, width: int) -> None:

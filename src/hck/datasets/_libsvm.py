@@ -28,7 +28,7 @@ def read_libsvm(path: Path, n_features: int | None = None, show: bool = False) -
             with_bar(raw, path.stat().st_size, f"reading {path.name}", show) as counted,
             OPEN.get(path.suffix, nullcontext)(counted) as file,
         ):
-            X, y = load_svmlight_file(file, n_features=n_features)
+            X, y = load_svmlight_file(file)
     except ValueError as error:
         raise ValueError(
             f"{path.name} is not LIBSVM text, whose lines are 'target index:value index:value ...' with "
@@ -38,5 +38,8 @@ def read_libsvm(path: Path, n_features: int | None = None, show: bool = False) -
         raise ValueError(f"{path.name} could not be read, it may be damaged: {error}") from None
     if len(y) == 0:
         raise ValueError(f"{path.name} has no records")
-    refuse_missing(np.isnan(y), "the target", path)
+    if n_features is not None and X.shape[1] > n_features:
+        raise ValueError(f"{path.name} has {X.shape[1]} columns, but there should be {n_features}")
+    X.resize(len(y), n_features or X.shape[1])
+    refuse_missing(np.isnan(y), "the target", path.name)
     return Table(X, y)

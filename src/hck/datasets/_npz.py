@@ -65,7 +65,7 @@ def _read_part(arrays: Mapping[str, np.ndarray], path: Path, part: str | None) -
         data, indices, start, shape = (arrays[f"{x}_{piece}"] for piece in _PIECES)
         X = sp.csr_matrix((data.astype(float), indices.astype(np.int32), start), shape=tuple(shape))
     elif found := _parts(arrays):
-        raise ValueError(f"{path.name} has the parts {', '.join(found)}: pass part={found[0]!r}, for example")
+        raise ValueError(f"{path.name} has the parts {', '.join(found)}: say which (part)")
     else:
         raise ValueError(f"{path.name} has no array {x!r}; it has {', '.join(arrays) or 'none'}")
     if X.ndim != 2 or X.shape[0] == 0:
@@ -76,7 +76,7 @@ def _read_part(arrays: Mapping[str, np.ndarray], path: Path, part: str | None) -
     if target.shape != (X.shape[0],):
         raise ValueError(f"{path.name}: {y} must have the shape ({X.shape[0]},), got {target.shape}")
     if target.dtype.kind == "f":
-        refuse_missing(np.isnan(target), y, path)
+        refuse_missing(np.isnan(target), y, path.name)
     return Table(X, target, target_name=y)
 
 

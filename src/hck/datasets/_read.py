@@ -58,7 +58,7 @@ def read_table(
     (['rooms', 'place'], [200, 150])
     """
     path = Path(path)
-    kind = _kind(path)
+    kind = kind_of(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     if path.is_dir():
@@ -78,7 +78,7 @@ def read_table(
     return read_csv(path, target) if kind == "csv" else read_parquet(path, target)
 
 
-def _kind(path: Path) -> str:
+def kind_of(path: Path) -> str:
     """The format that a name stands for."""
     compressed = path.suffix in OPEN
     ending = Path(path.stem).suffix if compressed else path.suffix

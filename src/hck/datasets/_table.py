@@ -1,7 +1,6 @@
 """A table: features, and a target if there is one."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,17 +23,47 @@ class Table:
     feature_names: list[str] | None = None
     target_name: str | None = None
 
+    def with_target(self, target: str | int, source: str = "the table") -> "Table":
+        """The same records, with one of the columns of a frame as the target.
 
-def refuse_missing(missing: np.ndarray, target: str, path: Path) -> None:
+        Parameters
+        ----------
+        target : str or int
+            The column, by name or position.
+        source : str
+            What the table is called if it does not have this column, or if its values are missing.
+        """
+        names = list(self.X.columns)
+        if target in names:
+            where = names.index(target)
+        elif isinstance(target, int) and -len(names) <= target < len(names):
+            where = target % len(names)
+        else:
+            raise ValueError(f"{source} has no column {target!r}; it has {listed(names)}")
+        column, rest = self.X.iloc[:, where], self.X.drop(columns=names[where])
+        refuse_missing(column.isna().to_numpy(), f"the target {column.name!r}", source)
+        return Table(rest, np.asarray(column), [str(name) for name in rest.columns], str(column.name))
+
+
+def listed(names: Any, most: int = 20) -> str:
+    """Names of columns, as many as a line takes."""
+    shown = [repr(name) for name in names]
+    more = f" and {len(shown) - most} more" if len(shown) > most else ""
+    return ", ".join(shown[:most]) + more
+
+
+def refuse_missing(missing: np.ndarray, target: str, source: str) -> None:
     """Nothing can be learned from a record whose target is missing.
 
     Parameters
     ----------
     missing : ndarray of bool
         Which targets are.
+    source : str
+        What the table is called.
     """
     if missing.any():
         raise ValueError(
-            f"{path.name}: {target} is missing in {missing.sum():,} of {len(missing):,} records, the first "
+            f"{source}: {target} is missing in {missing.sum():,} of {len(missing):,} records, the first "
             f"of them record {np.argmax(missing) + 1:,}: leave these records out"
         )

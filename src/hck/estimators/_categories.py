@@ -60,9 +60,7 @@ class Categories:
     def _text(self, table: Any) -> np.ndarray:
         """The categories as text, so that values of several types can be told apart and sorted."""
         values = _columns(table, self.positions)
-        return np.array(
-            [[_MISSING if _is_missing(v) else str(v) for v in row] for row in values], dtype=object
-        )
+        return np.array([[_word(value) for value in row] for row in values], dtype=object)
 
 
 def _columns(table: Any, positions: list[int]) -> np.ndarray:
@@ -86,6 +84,13 @@ def _categorical(table: Any) -> list[int]:
         if text or (kind == "object" and not all(map(_is_number, _columns(table, [i])[:, 0]))):
             found.append(i)
     return found
+
+
+def _word(value: Any) -> str:
+    """A value as text; 1 and 1.0 are the same, as a table changes one to the other if values are missing."""
+    if _is_missing(value):
+        return _MISSING
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _is_missing(value: Any) -> bool:

@@ -101,7 +101,8 @@ class Experiment:
         path = self.path(options)
         figure = self.draw(pd.read_csv(path), options)
         target = path.with_suffix(".png")
-        figure.savefig(target, dpi=130, bbox_inches="tight")
+        with replacing(target) as draft:
+            figure.savefig(draft, format="png", dpi=130, bbox_inches="tight")
         plt.close(figure)
         return target
 

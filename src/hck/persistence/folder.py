@@ -37,8 +37,8 @@ def check_target(path: Path, force: bool) -> None:
             raise FileExistsError(f"{path} exists: choose another name, or replace it with force=True")
         if not _is_model(path):
             raise FileExistsError(
-                f"{path} is not a saved model, or holds more than that, so that it is not replaced, not even "
-                "with force=True: choose another name, or remove it"
+                f"{path} is not a saved model, or holds more than that, so that it is never replaced: choose "
+                "another name, or remove it"
             )
     elif not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent} is not a folder: make it first")

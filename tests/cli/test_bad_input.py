@@ -1,0 +1,151 @@
+"""What is wrong is refused in one clear line, before anything is learned or written."""
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+WRONG = {
+    "no such file": (("fit", "none.csv", "--target", "y", "--out", "m"), "there is no file none.csv"),
+    "no target": (("fit", "train.csv", "--out", "m"), "--target is needed"),
+    "wrong target": (("fit", "train.csv", "--target", "prize", "--out", "m"), "no column 'prize'"),
+    "wrong kernel": (("fit", "train.csv", "--target", "price", "--kernel", "rbf", "--out", "m"), "rbf"),
+    "wrong time": (
+        ("fit", "train.csv", "--target", "price", "--fit-time", "long", "--out", "m"),
+        "use fast, balanced, best or seconds",
+    ),
+    "wrong approximation": (
+        ("fit", "train.csv", "--target", "price", "--approximation", "svd", "--out", "m"),
+        "approximation",
+    ),
+    "no GPU": (("fit", "train.csv", "--target", "price", "--device", "cuda", "--out", "m"), "no CUDA device"),
+    "no model": (("predict", "nowhere", "new.csv", "--out", "p.csv"), "nowhere"),
+    "no experiment": (("reproduce", "fig99"), "fig99 is not an experiment; choose from fig3"),
+    "no folder": (("predict", "nowhere", "new.csv", "--out", "none/p.csv"), "there is no folder none"),
+    "a folder for a file": (("predict", "nowhere", "new.csv", "--out", "mine", "--force"), "is a folder"),
+    "a folder of others": (
+        ("fit", "train.csv", "--target", "price", "--out", "mine", "--force"),
+        "mine is not a saved model",
+    ),
+    "wrong method": (("compare", "train.csv", "--target", "price", "--methods", "nystrom,svd"), "'svd'"),
+    "no method": (("compare", "train.csv", "--target", "price", "--methods", ","), "--methods is empty"),
+    "too few": (("compare", "one.csv", "--target", "price", "--task", "regression"), "too few records"),
+    "time of a process": (
+        ("fit", "train.csv", "--target", "price", "--task", "gp", "--fit-time", "2", "--out", "m"),
+        "--fit-time is not for --task gp",
+    ),
+    "endless": (
+        ("fit", "train.csv", "--target", "price", "--fit-time", "inf", "--out", "m"),
+        "use fast, balanced, best or seconds",
+    ),
+    "a stray word": (("fit", "stray.csv", "--target", "price", "--out", "m"), "record 17 has 'oops'"),
+    "a stray word in the target": (
+        ("fit", "stray.csv", "--target", "a", "--out", "m"),
+        "record 17 has 'oops'",
+    ),
+    "a hole": (("fit", "hole.csv", "--target", "price", "--out", "m"), "column 'a' is missing in 1 of 400"),
+    "a hole in the target": (("fit", "hole.csv", "--target", "a", "--out", "m"), "first of them record 7"),
+    "a hole in an array": (("fit", "hole.npz", "--out", "m"), "column 2 is missing or infinite in record 4"),
+    "one class": (
+        ("fit", "one.csv", "--target", "town", "--out", "m"),
+        "in all records: nothing to tell apart",
+    ),
+    "words for numbers": (
+        ("fit", "train.csv", "--target", "town", "--task", "regression", "--out", "m"),
+        "the target must be numbers",
+    ),
+    "only a target": (("fit", "alone.csv", "--target", "price", "--out", "m"), "no columns beside"),
+    "no such part": (("fit", "hole.npz", "--part", "train", "--out", "m"), "no array 'X_train'"),
+    "no GPU to measure": (("bench", "--device", "cuda"), "no CUDA device"),
+    "no such device": (("bench", "--device", "tpu"), "use one of cpu, cuda"),
+    "unknown file": (("fit", "train.csv.doc", "--target", "y", "--out", "m"), "train.csv.doc"),
+}
+
+
+@pytest.fixture
+def spoilt(files, table):
+    """Files with something wrong in them."""
+    frame = table(400, 0).drop(columns="kind")
+    word = frame.astype(object)
+    word.loc[16, "a"] = "oops"
+    word.to_csv("stray.csv", index=False)
+    frame[["price"]].to_csv("alone.csv", index=False)
+    frame[:1].to_csv("one.csv", index=False)
+    array = frame[["a", "b"]].to_numpy(copy=True)
+    array[3, 1] = np.nan
+    np.savez("hole.npz", X=array, y=frame.price)
+    frame.loc[6, "a"] = np.nan
+    frame.to_csv("hole.csv", index=False)
+    (files / "mine").mkdir()
+    (files / "mine" / "letter").write_text("dear")
+    return files
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input_gets_one_clear_line(name, hck, spoilt):
+    if name.startswith("no GPU") and __import__("torch").cuda.is_available():
+        pytest.skip("there is a GPU")
+    arguments, text = WRONG[name]
+    code, out, said = hck(*arguments)
+    assert code == 1
+    assert out == ""
+    assert text in said
+    assert said.count("\n") == 1
+    assert not (spoilt / "m").exists()
+    assert (spoilt / "mine" / "letter").read_text() == "dear"
+
+
+def test_nothing_is_overwritten(hck, files):
+    options = ("fit", "train.csv", "--target", "price", "--fit-time", "0.2", "--out", "model")
+    assert hck(*options)[0] == 0
+    code, _, said = hck(*options)
+    assert code == 1
+    assert "use --force" in said
+    assert hck(*options, "--force")[0] == 0
+    (files / "p.csv").write_text("mine")
+    code, _, said = hck("predict", "model", "new.csv", "--out", "p.csv")
+    assert code == 1
+    assert (files / "p.csv").read_text() == "mine"
+    assert hck("predict", "model", "new.csv", "--out", "p.csv", "--force")[0] == 0
+    assert (files / "p.csv").read_text() != "mine"
+
+
+def test_missing_columns(hck, files, table):
+    hck("fit", "train.csv", "--target", "price", "--fit-time", "0.2", "--out", "model")
+    table(10, 3)[["a", "town"]].to_csv("part.csv", index=False)
+    code, _, said = hck("predict", "model", "part.csv", "--out", "p.csv")
+    assert code == 1
+    assert "no column 'b'" in said
+    code, _, said = hck("evaluate", "model", "new.csv")
+    assert code == 1
+    assert "does not have the target" in said
+
+
+def test_data_that_do_not_suit_the_model(hck, spoilt, table):
+    hck("fit", "train.csv", "--target", "price", "--fit-time", "0.2", "--out", "numbers")
+    hck("fit", "train_kinds.csv", "--target", "kind", "--fit-time", "0.2", "--out", "classes")
+    for arguments, text in (
+        (("evaluate", "numbers", "hole.csv"), "column 'a' is missing in 1 of 400 records"),
+        (("evaluate", "numbers", "hole.csv", "--target", "a"), "the target 'a' is missing"),
+        (("predict", "numbers", "stray.csv", "--out", "p.csv"), "must be numbers, as the model was trained"),
+        (("evaluate", "numbers", "test_kinds.csv", "--target", "kind"), "the target must be numbers"),
+        (("evaluate", "classes", "test.csv", "--target", "price"), "never one of the model's classes"),
+        (("report", "classes", "--data", "test.csv", "--out", "r.html", "--target", "price"), "never one of"),
+        (("evaluate", "numbers", "test.csv", "--target", "prize"), "no column 'prize'"),
+        (("evaluate", "numbers", "hole.npz"), "2 columns, but the model was trained with 3"),
+        (("evaluate", "numbers", "test.csv", "--level", "0.7"), "--level 0.7 is not known"),
+    ):
+        code, out, said = hck(*arguments)
+        assert (code, out) == (1, ""), arguments
+        assert text in said
+        assert said.count("\n") == 1
+
+
+def test_words_in_a_few_records_are_categories_if_the_numbers_are_few(hck, table):
+    """Such as grades: 1, 2, 3 and, rarely, "none"."""
+    frame = table(300, 0).drop(columns="kind")
+    frame["grade"] = np.where(np.arange(300) % 50 == 0, "none", np.arange(300) % 3)
+    frame.to_csv("grades.csv", index=False)
+    assert hck("fit", "grades.csv", "--target", "price", "--fit-time", "0.2", "--out", "model")[0] == 0
+    frame[frame.grade != "none"].to_csv("some.csv", index=False)  # read as numbers
+    assert hck("evaluate", "model", "some.csv")[0] == 0
