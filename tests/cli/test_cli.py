@@ -11,9 +11,10 @@ from sklearn.datasets import dump_svmlight_file
 
 from hck import __version__
 from hck.approximations._make import NAMES
-from hck.cli._common import APPROXIMATIONS, show, warn
+from hck.cli._common import APPROXIMATIONS, KERNELS, show, warn
 from hck.cli._tables import task_of
 from hck.cli.fit import intervals_of
+from hck.kernels import make_kernel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -255,6 +256,8 @@ def test_nobody_reads(files):
 
 def test_names_that_are_known_without_torch():
     assert set(APPROXIMATIONS) == set(NAMES)
+    with pytest.raises(ValueError, match=f"known kernels: {', '.join(KERNELS)}"):
+        make_kernel("unheard of")
 
 
 def test_json_has_no_nan(capsys):

@@ -19,10 +19,11 @@ from hck.files import replacing
 # Known without loading torch, so that help and completion are fast; tests see to it that nothing is missing.
 DEVICES = ("cpu", "cuda")
 TIMES = ("fast", "balanced", "best")
+KERNELS = ("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52")
 APPROXIMATIONS = ("hierarchical", "compositional", "independent", "exact", "nystrom", "fourier", "tapered")
 
 
-def _known(names: tuple[str, ...]) -> Any:
+def known(names: tuple[str, ...]) -> Any:
     """For shell completion."""
     return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
@@ -30,7 +31,7 @@ def _known(names: tuple[str, ...]) -> Any:
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-Device = Annotated[str, typer.Option(help="cpu or cuda.", autocompletion=_known(DEVICES))]
+Device = Annotated[str, typer.Option(help="cpu or cuda.", autocompletion=known(DEVICES))]
 Seed = Annotated[int, typer.Option(help="Makes the result reproducible.")]
 Model = Annotated[Path, typer.Argument(help="A folder that `hck fit` wrote.", show_default=False)]
 Data = Annotated[
@@ -47,11 +48,15 @@ Part = Annotated[
 FitTime = Annotated[
     str | None,
     typer.Option(
-        help="fast, balanced, best, or seconds.", autocompletion=_known(TIMES), show_default="balanced"
+        help="fast, balanced, best, or seconds.", autocompletion=known(TIMES), show_default="balanced"
     ),
 ]
 Approximation = Annotated[
-    str, typer.Option(help="What stands in for the kernel.", autocompletion=_known(APPROXIMATIONS))
+    str,
+    typer.Option(
+        help=f"What stands in for the kernel: {', '.join(APPROXIMATIONS)}.",
+        autocompletion=known(APPROXIMATIONS),
+    ),
 ]
 
 messages = Console(stderr=True)  # results go to stdout, so that they can be piped

@@ -11,6 +11,7 @@ import typer
 
 from hck.cli._common import (
     APPROXIMATIONS,
+    KERNELS,
     Approximation,
     AsJson,
     Data,
@@ -24,6 +25,7 @@ from hck.cli._common import (
     as_time,
     check_device,
     free_folder,
+    known,
     one_of,
     progress,
     show,
@@ -48,7 +50,12 @@ def fit(
     ] = Kind.auto,
     fit_time: FitTime = None,
     kernel: Annotated[
-        str | None, typer.Option(help="The base kernel; chosen if it is not given.", show_default=False)
+        str | None,
+        typer.Option(
+            help=f"The base kernel: {', '.join(KERNELS)}; chosen if it is not given.",
+            autocompletion=known(KERNELS),
+            show_default=False,
+        ),
     ] = None,
     approximation: Approximation = "hierarchical",
     rank: Annotated[
