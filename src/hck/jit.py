@@ -34,11 +34,13 @@ def exposed(function: Any = None, **options: Any) -> Any:
     return dispatcher
 
 
-def compiled(function: Any, **options: Any) -> Any:
+def compiled(function: Any = None, **options: Any) -> Any:
     """Compile a function that is called from compiled code only, once for each type of number.
 
     numba would compile it anew for every constant among the arguments of a call, which takes a minute in all.
     """
+    if function is None:
+        return lambda function: compiled(function, **options)
     options = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
     dispatcher = njit(**options)(function)
     template = dispatcher.get_call_template

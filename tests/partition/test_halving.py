@@ -6,12 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hck.kernels import Gaussian
-from hck.partition import cutter
-from hck.partition.cutter import Frontier, grow, halve
+from hck.partition import halving
+from hck.partition.cutter import Cutter, Frontier, grow
+from hck.partition.halving import Halvings, halve
 from hck.partition.hyperplane import KD, RandomProjection
 from hck.points import as_points
 
-both_ways = pytest.mark.parametrize("way", ["_separate_by_selection", "_separate_by_sorting"])
+WAYS = {
+    "selection": lambda frontier, value: halve(frontier, value)[:2],
+    "sorting": halving._separate_by_sorting,
+}
+both_ways = pytest.mark.parametrize("way", WAYS)
 
 
 @st.composite
@@ -43,7 +48,7 @@ def test_halves(way, case):
     before = frontier.order.clone()
     rows, which = frontier.members()
     assert which.tolist() == [i for i, size in enumerate(frontier.size.tolist()) for _ in range(size)]
-    below, above = getattr(cutter, way)(frontier, value[rows])
+    below, above = WAYS[way](frontier, value[rows])
     owned = torch.zeros(len(before), dtype=torch.bool)
     for i, (start, size) in enumerate(zip(frontier.start.tolist(), frontier.size.tolist(), strict=True)):
         here, half = slice(start, start + size), (size + 1) // 2
@@ -80,3 +85,82 @@ def test_trust_makes_the_same_tree(kind, distinct):
     for field in ("parent", "start", "stop", "order"):
         assert torch.equal(*(getattr(tree, field) for tree in trees))
     assert torch.equal(*(tree.route(x) for tree in trees))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 3000), st.integers(1, 50))
+def test_nodes_that_are_halved(n, leaf_size):
+    """As if they were halved one by one."""
+    nodes = Halvings.of(n, leaf_size)
+    level = [(0, n)] if n > leaf_size else []
+    for count, halves in zip(nodes.counts, nodes.halves, strict=True):
+        assert count == len(level)
+        below = []
+        for (start, size), (first, second) in zip(level, halves.tolist(), strict=True):
+            assert (first, second) == ((size + 1) // 2, size // 2)
+            below += [(start, first), (start + first, second)]
+        level = [node for node in below if node[1] > leaf_size]
+    assert not level
+    for i, children in enumerate(nodes.child.tolist()):
+        start = int(nodes.start[i])
+        for c, size in zip(children, halving._halves(nodes.size[i : i + 1])[0].tolist(), strict=True):
+            assert (c >= 0) == (size > leaf_size)
+            assert c < 0 or (int(nodes.start[c]), int(nodes.size[c])) == (start, size)
+            start += size
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("near", [0, 2000, 2**22])
+@pytest.mark.parametrize(("n", "d", "leaf_size"), [(1000, 3, 7), (777, 20, 100), (4100, 1, 16), (50, 2, 50)])
+def test_all_levels_at_once_make_the_same_tree(monkeypatch, n, d, leaf_size, near, dtype):
+    monkeypatch.setattr(halving, "_NEAR", near)
+    points = as_points(torch.rand(n, d, generator=torch.Generator().manual_seed(0), dtype=dtype))
+
+    def tree():
+        return grow(points, Gaussian(), RandomProjection(), leaf_size, torch.Generator().manual_seed(5))
+
+    at_once = tree()
+    monkeypatch.setattr(RandomProjection, "cut_all", Cutter.cut_all)
+    one_by_one = tree()
+    for field in ("parent", "start", "stop", "order"):
+        assert torch.equal(getattr(at_once, field), getattr(one_by_one, field))
+    for a, b in zip(at_once.rules, one_by_one.rules, strict=True):
+        assert torch.equal(a.directions, b.directions)
+        assert torch.equal(a.threshold, b.threshold)
+
+
+def test_ties_are_mended_level_by_level():
+    """With two values in each feature, a median is hardly ever between two projections."""
+    x = torch.randint(2, (400, 3), generator=torch.Generator().manual_seed(0)).double()
+    order, generator = torch.arange(400), torch.Generator().manual_seed(5)
+    state = generator.get_state()
+    assert RandomProjection().cut_all(as_points(x), order, 10, generator) is None
+    assert torch.equal(order, torch.arange(400))
+    assert torch.equal(generator.get_state(), state)
+
+
+values = st.sampled_from(["normal", "heavy", "clustered", "ties", "equal", "infinite"])
+
+
+@settings(max_examples=80, deadline=None)
+@given(values, st.integers(2, 3000), st.sampled_from([torch.float64, torch.float32]), st.integers(0, 99))
+def test_medians_of_any_values(kind, n, dtype, seed):
+    generator = torch.Generator().manual_seed(seed)
+    value = torch.randn(n, generator=generator, dtype=torch.float64)
+    value = {
+        "normal": value,
+        "heavy": (20 * value).exp(),
+        "clustered": value + 1e6 * (value > 0.3),
+        "ties": (2 * value).round(),
+        "equal": torch.ones_like(value),
+        "infinite": torch.where(value > 1, torch.inf, value),
+    }[kind].to(dtype)
+    points = as_points(torch.zeros(n, 1, dtype=dtype))
+    whole = torch.tensor([0]), torch.tensor([n])
+    frontier = Frontier(points, Gaussian(), torch.arange(n), *whole, torch.Generator())
+    below, above, child = halve(frontier, value)
+    half, ordered = int(child[0, 0]), value.sort().values
+    assert float(below[0]) == float(ordered[half - 1])
+    assert float(above[0]) == float(ordered[half])
+    assert torch.equal(value[frontier.order[:half]].sort().values, ordered[:half])
+    assert sorted(frontier.order.tolist()) == list(range(n))

@@ -23,6 +23,7 @@ from hck.kernels import Kernel, make_kernel
 from hck.memory import resolve_budget
 from hck.partition import Tree
 from hck.points import DensePoints, Points, SparsePoints, as_points, as_points_like
+from hck.reuse import reusing
 from hck.selection.auto import MOST_LENGTHSCALES, Candidate, Contest, Selection, choose
 from hck.selection.blend import blend_weights
 from hck.selection.likelihood import Observations
@@ -137,6 +138,7 @@ class RidgeEstimator(HCKEstimator):
     # Training ---------------------------------------------------------------------------------------
 
     @torch.no_grad()
+    @reusing()
     def _train(
         self,
         X: Any,

@@ -28,7 +28,7 @@ from hck.linalg._tile import apart
 @exposed
 def leaf_up(
     x, rows, z, columns, scale, kind, amplitude, own, far, landmark, which, noise, b, y, half, jitter,
-    information, mean, parent, n, r, k, d, first, last,
+    information, mean, parent, spare, n, r, k, d, first, last,
 ):  # fmt: skip
     """L, Y, a and half the log-determinant of leaves; −Θ and −t are added to their parents.
 
@@ -37,19 +37,25 @@ def leaf_up(
     landmark (nodes, r, r): C, of which each leaf takes which[i]; empty as well. noise (leaves, n).
     b (leaves, n, k): then a. y (leaves, n, r), half and jitter (leaves,): results. information (nodes, r, r)
     and mean (nodes, r, k): −Ξ and −τ of the parents; leaf i adds to the one of number parent[i].
+    spare (n, n): any content.
     """
-    work, spare = scratch(own), np.empty(n * n, own.dtype)
-    room = kernels.scratch(own, max(n, r), n, d)
+    work = scratch(own)
+    room = kernels.scratch(own, n, r, d)
+    near = kernels.side_at(own, d)
+    away = near + kernels.side_size(own, n, d)
     far = np.empty(r * n, own.dtype) if kind >= 0 else far
     for i in range(len(which)):
         o, v, s, g = i * n * n, i * n * r, i * n * k, parent[i] * r * r
         f = 0 if kind >= 0 else v
         if kind >= 0:
-            kernels.evaluate_block(
-                x, rows, i * n, n, x, rows, i * n, n, d, scale, kind, amplitude, True, own, o, room
+            kernels.set_centre(x, rows, i * n, d, scale, room)
+            widest = kernels.gather(x, rows, i * n, n, d, scale, room, near)
+            kernels.evaluate_sides(
+                room, near, n, near, n, d, kind, amplitude, widest, True, rows, i * n, rows, i * n, own, o
             )  # fmt: skip
-            kernels.evaluate_block(
-                z, columns, i * r, r, x, rows, i * n, n, d, scale, kind, amplitude, False, far, 0, room
+            widest = max(widest, kernels.gather(z, columns, i * r, r, d, scale, room, away))
+            kernels.evaluate_sides(
+                room, away, r, near, n, d, kind, amplitude, widest, False, columns, i * r, rows, i * n, far, 0
             )  # fmt: skip
         if len(far):
             whiten(landmark, which[i] * r * r, r, r, far, f, n, n, work)
@@ -68,7 +74,7 @@ def leaf_up(
 @exposed
 def node_up(
     z, rows, columns, scale, kind, amplitude, xi, w, own, above, which, nu, h, q, diagonal, half, jitter,
-    information, mean, r, k, d, first, last,
+    information, mean, spare, r, k, d, first, last,
 ):  # fmt: skip
     """A and M packed, H, ν, q and half the log-determinant of inner nodes; −Θ and −t are added to parents.
 
@@ -77,11 +83,12 @@ def node_up(
     own (nodes, r, r): C. above (parents, r, r): C of the parents, of which each node takes which[i].
     nu (nodes, r, k): −τ, then ν. h (nodes, r, r), q (nodes, r, k), diagonal (nodes, r), half (nodes,) and
     jitter (nodes, 2): results. information, mean: −Ξ and −τ of the parents; empty if nobody asks.
+    spare (4, r, r): any content.
     """
-    work, spare, root = scratch(xi), np.empty(r * r, xi.dtype), np.empty(r * r, xi.dtype)
-    m, t = np.empty(r * r, xi.dtype), np.empty(r * k, xi.dtype)
+    work, t, size = scratch(xi), np.empty(r * k, xi.dtype), r * r
+    root, m = spare[size : 2 * size], spare[2 * size : 3 * size]
     room = kernels.scratch(xi, r, r, d)
-    w = np.empty(r * r, xi.dtype) if kind >= 0 else w
+    w = spare[3 * size :] if kind >= 0 else w
     for i in range(len(which)):
         g, s = i * r * r, i * r * k
         f = 0 if kind >= 0 else g

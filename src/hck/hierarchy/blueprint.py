@@ -20,6 +20,7 @@ from hck.objects import looks_like_objects
 from hck.parallel import chunks, for_each, parallel_map
 from hck.partition import Landmarks, choose_landmarks, make_tree
 from hck.points import Points, Values, as_points, cross, self_values
+from hck.reuse import room
 
 # λ' on the landmark matrices when none is given, relative to k(x, x): it bounds their condition, and with
 # it the rounding.
@@ -159,7 +160,7 @@ class Blueprint:
             self.factors[level] = self.landmark_factor(self._above())
             return
         first, stop = self.layout.levels[level]
-        out = torch.empty(stop - first, rank, rank, dtype=z.dtype, device=z.device)
+        out = room((stop - first, rank, rank), z.dtype, z.device)
 
         def work(here: slice) -> None:
             part = out[here.start - first : here.stop - first]

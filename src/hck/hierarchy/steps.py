@@ -17,6 +17,7 @@ from hck import linalg
 from hck.kernels._fused import arguments, compiled_kernels
 from hck.linalg import flat
 from hck.points import Values
+from hck.reuse import room
 
 # What is factored, for warnings and errors.
 LEAF = "the leaf matrix D + alpha I"
@@ -100,7 +101,8 @@ class Inbox:
     @classmethod
     def empty(cls, nodes: int, rank: int, b: Tensor) -> "Inbox":
         """For that many nodes, and the right-hand sides b (·, columns)."""
-        return cls(b.new_zeros(nodes, rank, rank), b.new_zeros(nodes, rank, b.shape[1]))
+        information = room((nodes, rank, rank), b.dtype, b.device).zero_()
+        return cls(information, b.new_zeros(nodes, rank, b.shape[1]))
 
     def add(self, where: Tensor, theta: Tensor, t: Tensor) -> None:
         """Receive Θ (children, r, r) and t (children, r, k)."""
@@ -213,17 +215,18 @@ def _leaf_up_compiled(
     a = b.contiguous()
     points, recipe = _recipe(given.far)
     if recipe[1] >= 0:
-        own, far = a.new_empty(leaves, n, n), a.new_empty(0)
+        own, far = room((leaves, n, n), a.dtype, a.device), a.new_empty(0)
     else:
         own, far = _tensor(given.own).contiguous(), _tensor(given.far).contiguous()
     if given.landmark is None:
         landmark, y, far = a.new_empty(0), far, a.new_empty(0)
     else:
-        landmark, y = given.landmark, a.new_empty(leaves, n, r)
+        landmark, y = given.landmark, room((leaves, n, r), a.dtype, a.device)
     half, jitter = np.empty(leaves), np.empty(leaves)
     z, columns, x, rows = points
     arrays = map(flat, (own, far, landmark, given.which, noise, a, y))
-    boxes = map(flat, (parents.information, parents.mean, where))
+    spare = room((n, n), own.dtype, own.device)
+    boxes = map(flat, (parents.information, parents.mean, where, spare))
     _compiled(own.dtype).leaf_up(
         x, rows, z, columns, *recipe, *arrays, half, jitter, *boxes, n, r, k, len(recipe[0]),
         *linalg.jitters(own.dtype),
@@ -241,10 +244,11 @@ def _node_up_compiled(
     (z, rows, _, columns), recipe = _recipe(given.far)
     far = empty if recipe[1] >= 0 else _tensor(given.far)
     own, above = (empty if c is None else c for c in (given.own, given.above))
-    h, q, diagonal = torch.empty_like(xi), torch.empty_like(nu), xi.new_empty(nodes, r)
+    h, q, diagonal = room((nodes, r, r), xi.dtype, xi.device), torch.empty_like(nu), xi.new_empty(nodes, r)
     half, jitter = np.empty(nodes), np.empty((nodes, 2))
     arrays = map(flat, (xi, far, own, above, given.which, nu, h, q, diagonal))
-    boxes = map(flat, (parents.information, parents.mean))
+    spare = room((4, r, r), xi.dtype, xi.device)
+    boxes = map(flat, (parents.information, parents.mean, spare))
     _compiled(xi.dtype).node_up(
         z, rows, columns, *recipe, *arrays, half, jitter.ravel(), *boxes, r, k, len(recipe[0]),
         *linalg.jitters(xi.dtype),

@@ -15,6 +15,9 @@ from hck.kernels._fused import NAMES
 from hck.linalg._tile import HEIGHTS, VECTOR_BYTES, Writer, call_external, make_known
 
 HEIGHT = HEIGHTS[0]
+# Kernels of which there is another version, that takes squared distances from norms and products. It has the
+# number of the kernel plus the number of NAMES.
+EXPANDED = ("gaussian", "inverse_multiquadric", "matern32", "matern52")
 
 
 @intrinsic
@@ -24,7 +27,8 @@ def kernel_tile(
 ) -> Any:  # fmt: skip
     """Kernel values between the columns of A (depth, HEIGHT) and of B (depth, two registers) into C.
 
-    The columns are points, divided by the lengthscales. `kind` is a number in NAMES. For compiled code only.
+    The columns are points, divided by the lengthscales; the row after the last has their squared norms.
+    `kind` is a number in NAMES, or that of an expanded one. For compiled code only.
     """
     i = types.intp
     signature = types.void(i, c.dtype, c, i, i, a, i, i, b, i, i, i)
@@ -47,11 +51,13 @@ def _writer(real: Any) -> Any:
             kind, *rest = arguments
             done = builder.append_basic_block("done")
             switch = builder.switch(kind, done)
-            for number, name in enumerate(NAMES):
+            cases = {(name, False): number for number, name in enumerate(NAMES)}
+            cases |= {(name, True): NAMES.index(name) + len(NAMES) for name in EXPANDED}
+            for (name, expanded), number in cases.items():
                 block = builder.append_basic_block(name)
                 switch.add_case(ir.IntType(64)(number), block)
                 builder.position_at_end(block)
-                _KernelWriter(context, builder, real, name).write_kernel(rest)
+                _KernelWriter(context, builder, real, name, expanded).write_kernel(rest)
                 builder.branch(done)
             builder.position_at_end(done)
             return context.get_dummy_value()
@@ -86,15 +92,19 @@ def provide(itemsize: int) -> None:
 class _KernelWriter(Writer):
     """Writes the instructions of a tile of kernel values."""
 
-    def __init__(self, context: Any, builder: Any, kind: Any, name: str) -> None:
+    def __init__(self, context: Any, builder: Any, kind: Any, name: str, expanded: bool) -> None:
         super().__init__(context, builder, kind, HEIGHT, 2, VECTOR_BYTES * 8 // kind.bitwidth)
-        self.name = name
+        self.name, self.expanded = name, expanded
 
     def write_kernel(self, arguments: Any) -> None:
         amplitude, c, ldc, a, lda, b, ldb, depth = arguments
         ldc, lda, ldb = map(self.bytes, (ldc, lda, ldb))
         zero = [[self.constant(0.0) for _ in self.vectors] for _ in self.rows]
         sums = self.over_depth(zero, a, lda, ir.IntType(64)(self.size), b, ldb, depth)
+        if self.expanded:
+            self.complete(
+                sums, *(self.builder.add(x, self.builder.mul(ld, depth)) for x, ld in ((a, lda), (b, ldb)))
+            )
         scale = self.everywhere(amplitude)
         for q in self.rows:
             for v in self.vectors:
@@ -102,12 +112,25 @@ class _KernelWriter(Writer):
                 self.store(value, self.vector_at(c, ldc, q, v))
 
     def accumulate(self, left: Any, right: list[Any], sums: list[Any]) -> list[Any]:
-        """Σ (a − b)², or Σ |a − b|."""
+        """Σ (a − b)², or Σ |a − b|, or, to be completed, Σ a b."""
         builder, here = self.builder, self.everywhere(left)
+        if self.expanded:
+            return [builder.call(self.fma, [here, right[v], sums[v]]) for v in self.vectors]
         gaps = [builder.fsub(here, right[v]) for v in self.vectors]
         if self.name == "laplace":
             return [builder.fadd(sums[v], self.call("fabs", gaps[v])) for v in self.vectors]
         return [builder.call(self.fma, [gaps[v], gaps[v], sums[v]]) for v in self.vectors]
+
+    def complete(self, sums: list[list[Any]], norms_a: Any, norms_b: Any) -> None:
+        """‖a‖² + ‖b‖² − 2⟨a, b⟩ in place of ⟨a, b⟩; not below 0."""
+        builder, zero = self.builder, self.constant(0.0)
+        right = [self.load(self.vector_at(norms_b, norms_b, 0, v)) for v in self.vectors]
+        for q in self.rows:
+            left = self.everywhere(self.number(builder.add(norms_a, ir.IntType(64)(q * self.size))))
+            for v in self.vectors:
+                both = builder.fadd(left, right[v])
+                s = self.multiply_add(sums[q][v], self.constant(-2.0), both)
+                sums[q][v] = builder.select(builder.fcmp_ordered(">", s, zero), s, zero)
 
     def profile(self, s: Any) -> Any:
         """The kernel's function of the distance, or of its square."""

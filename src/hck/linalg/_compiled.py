@@ -17,13 +17,20 @@ _ROWS = HEIGHTS[0]
 _BLOCK = 64  # larger matrices are done in blocks of this order
 _DEPTH = 128  # rows of A and B that are packed at once, ...
 _BREADTH = 128  # ... and columns of A
-_SMALL = 64  # depth up to which nothing is packed
+_SMALL = 64  # depth up to which nothing is packed, ...
+_TINY = 16  # ... or this one, if rows compete for the same places in the cache
 
 
 @compiled
 def panel_of(array):
     """Columns that are worked on at once: those of a tile."""
     return _PANEL_8 if array.itemsize == 8 else _PANEL_4
+
+
+@compiled
+def _compete(ld, like):
+    """Whether rows are so far apart that many of them do not fit into the cache together."""
+    return ld * like.itemsize % 2048 == 0
 
 
 @compiled
@@ -117,7 +124,7 @@ def subtract(c, at_c, ldc, a, at_a, down_a, right_a, b, at_b, ldb, m, n, depth, 
         _subtract_vector(c, at_c, a, at_a, down_a, right_a, b, at_b, m, depth)
         return
     panel = panel_of(c)
-    packed = depth > _SMALL or right_a != 1
+    packed = depth > _SMALL or right_a != 1 or (depth > _TINY and _compete(ldb, b))
     edge = _DEPTH * _BREADTH  # where in `work` a panel of B is, and after it one of C
     for k in range(0, depth, _DEPTH):
         rows = min(_DEPTH, depth - k)
@@ -220,6 +227,11 @@ def _solve_block(u, at_u, ldu, n, b, at_b, ldb, columns, back, work):
     """B ← U⁻ᵀB, or, with `back`, B ← U⁻¹B, for n up to _BLOCK."""
     apart()
     panel = panel_of(b)
+    if _compete(ldu, u) and columns > 2 * panel:
+        corner_u = _BLOCK * panel  # behind what panels take of `work`
+        for i in range(n):
+            copy(u, at_u + i * (ldu + 1), ldu, work, corner_u + i * (n + 1), n, 1, n - i)
+        u, at_u, ldu = work, corner_u, n
     for j in range(0, columns, panel):
         width = min(panel, columns - j)
         if width == panel:

@@ -4,16 +4,16 @@ import numpy as np
 
 from hck.jit import compiled, exposed
 
+_MOST_PASSES = 16  # of which each halves, at least, what is left, unless values are very unequally spread
+_FEW = 32
+_UNORDERED = {"contract", "nnan", "nsz", "reassoc"}  # so that sums and extremes are computed in vectors
+
 
 @exposed(fastmath={"contract", "reassoc"})
 def project(x, d, rows, directions, which, out):
     """⟨x[rows[i]], directions[which[i]]⟩ for each i."""
     for i in range(len(rows)):
-        a, b = np.uintp(rows[i] * d), np.uintp(which[i] * d)
-        total = x.dtype.type(0)
-        for f in range(np.uintp(d)):
-            total += x[a + f] * directions[b + f]
-        out[i] = total
+        out[i] = _dot(x, rows[i] * d, directions, which[i] * d, d)
 
 
 @exposed
@@ -23,29 +23,127 @@ def halve(order, start, value, below, above, size, stop, first, last):
     Equal values are split as they come. The values of node i end at stop[i].
     """
     largest = size[first:last].max()
-    work, rest = np.empty(largest, value.dtype), np.empty(largest, order.dtype)
-    for node in range(first, last):
-        n, at = size[node], start[node]
-        own = value[stop[node] - n : stop[node]]
-        half = (n + 1) // 2
-        work[:n] = own
-        middle = _select(work, n, half - 1)
-        equal = half
-        for i in range(n):
-            equal -= own[i] < middle
-        smallest = own.dtype.type(np.inf)
-        low, high = at, 0
-        for i in range(n):
-            if own[i] < middle or (own[i] == middle and equal > 0):
-                equal -= own[i] == middle
-                order[low] = order[at + i]
-                low += 1
-            else:
-                smallest = min(smallest, own[i])
-                rest[high] = order[at + i]
-                high += 1
-        order[low : low + high] = rest[:high]
-        below[node], above[node] = middle, smallest
+    _, work, rest = _room(largest, value, order)
+    for i in range(first, last):
+        own = value[stop[i] - size[i] : stop[i]]
+        below[i], above[i] = _separate(own, size[i], order, start[i], work, rest)
+
+
+@exposed
+def halve_by_projection(x, d, order, start, size, child, pick, directions, below, above, first, last):
+    """The same, by values that are projections on directions: node i has that of number pick[i]."""
+    largest = size[first:last].max()
+    own, work, rest = _room(largest, x, order)
+    for i in range(first, last):
+        for p in range(size[i]):
+            own[p] = _dot(x, order[start[i] + p] * d, directions, pick[i] * d, d)
+        below[i], above[i] = _separate(own, size[i], order, start[i], work, rest)
+
+
+@exposed
+def halve_subtrees(x, d, order, start, size, child, pick, directions, below, above, first, last):
+    """The same for nodes `first` to `last`, their children child[i] (-1: none), and so on.
+
+    The points of a subtree are gathered once, and then lie close together.
+    """
+    largest = size[first:last].max()
+    own, work, rest = _room(largest, x, order)
+    near, place, kept = np.empty(largest * d, x.dtype), np.empty_like(rest), np.empty_like(rest)
+    waiting = np.empty(2 * 64, np.int64)  # at most one for each level below
+    for root in range(first, last):
+        at, n = start[root], size[root]
+        for p in range(n):
+            place[p], kept[p] = p, order[at + p]
+            source, target = np.uintp(kept[p] * d), np.uintp(p * d)
+            for k in range(np.uintp(d)):
+                near[target + k] = x[source + k]
+        waiting[0], count = root, 1
+        while count:
+            count -= 1
+            i = waiting[count]
+            here = start[i] - at
+            for p in range(size[i]):
+                own[p] = _dot(near, place[here + p] * d, directions, pick[i] * d, d)
+            below[i], above[i] = _separate(own, size[i], place, here, work, rest)
+            for c in range(2):
+                if child[2 * i + c] >= 0:
+                    waiting[count] = child[2 * i + c]
+                    count += 1
+        for p in range(n):
+            order[at + p] = kept[place[p]]
+
+
+@compiled
+def _room(n, values, order):
+    """Memory for the values of n points, and for `_separate`."""
+    shape = n + 1
+    return np.empty(shape, values.dtype), np.empty(shape, values.dtype), np.empty(shape, order.dtype)
+
+
+@compiled(fastmath={"contract", "reassoc"})
+def _dot(x, at, y, at_y, d):
+    total, a, b = x.dtype.type(0), np.uintp(at), np.uintp(at_y)
+    for k in range(np.uintp(d)):
+        total += x[a + k] * y[b + k]
+    return total
+
+
+@compiled
+def _separate(own, n, order, at, work, rest):
+    """Put the first half of n points, those with the smaller values, before the others.
+
+    Returns the largest value of the first half and the smallest of the others. `work` and `rest` have room
+    for n + 1.
+    """
+    half = (n + 1) // 2
+    middle = _nth(own, n, half - 1, work)
+    equal = half - _count_below(own, n, middle)
+    smallest = own.dtype.type(np.inf)
+    low, high = at, 0
+    for i in range(n):  # without branches, which nobody could foresee
+        point, value = order[at + i], own[i]
+        tied = (value == middle) & (equal > 0)
+        equal -= tied
+        first_half = (value < middle) | tied
+        order[low] = point
+        rest[high] = point
+        low += first_half
+        high += 1 - first_half
+        smallest = min(smallest, own.dtype.type(np.inf) if first_half else value)
+    order[low : low + high] = rest[:high]
+    return middle, smallest
+
+
+@compiled
+def _nth(v, n, k, work):
+    """The k-th smallest, from 0, of n numbers. `work` has room for n + 1.
+
+    Passes that only count, several numbers at a time, close in on it from both sides: the next place to look
+    at is found by interpolation, a little towards the far end, so that both ends come closer. The few numbers
+    that are left are reordered.
+    """
+    low, high = _ends(v, n)
+    before, until = 0, n  # numbers below `low`, and those below `high`, or up to it at first
+    whole = True
+    for step in range(_MOST_PASSES):
+        if until - before <= _FEW:
+            break
+        share = (k + 0.5 - before) / (until - before)
+        margin = 0.0 if step < 2 else 1 / np.sqrt(until - before)
+        share = min(1.0, share + margin) if share < 0.5 else max(0.0, share - margin)
+        guess = v.dtype.type(low + (high - low) * share)
+        if not low < guess < high:
+            break
+        count = _count_below(v, n, guess)
+        if count <= k:
+            low, before = guess, count
+        else:
+            high, until, whole = guess, count, False
+    left = 0
+    for i in range(n):
+        work[left] = v[i]
+        left += (v[i] >= low) & ((v[i] < high) | whole)
+    return _select(work, left, k - before)
 
 
 @compiled
@@ -72,3 +170,20 @@ def _select(v, n, k):
         else:
             break
     return v[k]
+
+
+@compiled(fastmath=_UNORDERED)
+def _ends(v, n):
+    """The smallest and the largest."""
+    low = high = v[0]
+    for i in range(n):
+        low, high = min(low, v[i]), max(high, v[i])
+    return low, high
+
+
+@compiled
+def _count_below(v, n, limit):
+    count = 0
+    for i in range(n):
+        count += v[i] < limit
+    return count

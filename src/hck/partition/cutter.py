@@ -3,22 +3,17 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from importlib import import_module
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from hck.blocks import consecutive, owners, ranges, send
+from hck.blocks import owners, ranges, send
 from hck.kernels import Kernel
 from hck.kernels._fused import check_lengthscales
-from hck.linalg import flat
-from hck.parallel import chunks, for_each, grain
 from hck.partition.tree import Rule, Tree
 from hck.points import Points, VectorPoints
-
-_SELECTION = 1000  # flops that take as long as selection does for each number
 
 
 @dataclass(frozen=True)
@@ -108,6 +103,19 @@ class Cutter(ABC):
             Sends other points to the same children.
         """
 
+    def cut_all(
+        self, points: Points, order: Tensor, leaf_size: int, generator: torch.Generator
+    ) -> list[tuple[Tensor, Rule]] | None:
+        """Cut level after level until no node has more than `leaf_size` points, all of them at once.
+
+        Returns
+        -------
+        list
+            What `cut` returns, for each level; `order` is rearranged. None if that is not possible: then
+            `order` and the generator are as they were.
+        """
+        return None
+
 
 def grow(
     points: Points,
@@ -152,14 +160,15 @@ def _grow(
     n, device = len(points), points.device
     order = torch.arange(n, device=device)
     parents, starts, sizes = [torch.tensor([-1])], [torch.tensor([0])], [torch.tensor([n])]
-    rules = []
+    rules: list[Rule] = []
+    done = cutter.cut_all(points, order, leaf_size, generator) if doubts is None else None
     first = 0  # number of the first node of the level
     while True:
         big = (sizes[-1] > leaf_size).nonzero().squeeze(1)
         if len(big) == 0:
             break
         frontier = Frontier(points, kernel, order, starts[-1][big], sizes[-1][big], generator, doubts)
-        child, rule = cutter.cut(frontier)
+        child, rule = cutter.cut(frontier) if done is None else done[len(rules)]
         rules.append(rule if factor is None else rule.after_scaling(factor))
         begin = frontier.start[:, None] + child.cumsum(1) - child
         real = child > 0
@@ -181,62 +190,3 @@ def leaf_size_for(n: int, rank: int) -> int:
     """The leaf size that goes with a rank: depth ⌊log₂(n/r)⌋, so that leaves hold r to 2r points (eq. 22)."""
     depth = max(0, math.frexp(n // rank)[1] - 1)
     return -(-n // 2**depth)
-
-
-def halve(frontier: Frontier, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Halve each node's points: those with the smaller values come first.
-
-    Parameters
-    ----------
-    value : Tensor of shape (members,)
-        A number for each point of ``frontier.members()``.
-
-    Returns
-    -------
-    below, above : Tensor of shape (nodes,)
-        The largest value in the first half and the smallest in the second.
-    child : Tensor of shape (nodes, 2)
-        The sizes of the halves: equal, or the first has one more. In the CPU's memory.
-    """
-    half = (frontier.size + 1) // 2
-    separate = _separate_by_selection if value.device.type == "cpu" else _separate_by_sorting
-    return *separate(frontier, value), torch.stack([half, frontier.size - half], 1)
-
-
-def _separate_by_sorting(frontier: Frontier, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Put the halves of each node in order; their largest and their smallest value."""
-    (start, size), order = frontier.sent, frontier.order
-    width = int(frontier.size.max())
-    full = bool((frontier.size == width).all())
-    if full and frontier.is_whole:
-        table, by_value = value.reshape(-1, width).sort(1)
-        order.copy_(order.reshape(-1, width).gather(1, by_value).reshape(-1))
-    else:  # where a node is padded, -1 leads to a spare row
-        place = consecutive(start, size, width, full).index
-        listed = place if frontier.is_whole else consecutive(size.cumsum(0) - size, size, width, full).index
-        table, by_value = torch.cat([value, value.new_full((1,), torch.inf)])[listed].sort(1)
-        padded = torch.cat([order, order[:1]])
-        padded[place] = padded[place].gather(1, by_value)
-        order.copy_(padded[:-1])
-    half = (size[:, None] + 1) // 2
-    return table.gather(1, half - 1)[:, 0], table.gather(1, half)[:, 0]
-
-
-def _separate_by_selection(frontier: Frontier, value: Tensor) -> tuple[Tensor, Tensor]:
-    """The same on the CPU, by quickselect."""
-    below, above = torch.empty(2, len(frontier), dtype=value.dtype)
-    size, stop = frontier.size, frontier.size.cumsum(0)
-    arrays = [flat(part) for part in (frontier.order, frontier.start, value, below, above, size, stop)]
-    step = grain(len(frontier), _SELECTION * int(size.max()))
-
-    def work(part: slice) -> None:
-        _compiled().halve(*arrays, part.start, part.stop)
-
-    for_each(work, chunks(0, len(frontier), step), value.device)
-    return below, above
-
-
-@cache
-def _compiled() -> Any:
-    """The compiled code, loaded when it is first used."""
-    return import_module("hck.partition._compiled")

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from hck.blocks import ranges
-from hck.partition.cutter import Cutter, Frontier, halve
+from hck.partition.cutter import Cutter, Frontier
+from hck.partition.halving import Halvings, halve, halve_all
 from hck.partition.tree import Rule
-from hck.points import Points, VectorPoints
+from hck.points import DensePoints, Points, VectorPoints
 
 # Principal axes are only a direction to cut by: a sample of each node and a few iterations suffice.
 _POWER_ITERATIONS = 10
@@ -82,10 +83,33 @@ class RandomProjection(HyperplaneCutter):
     """
 
     def directions(self, frontier: Frontier) -> tuple[Tensor, Tensor]:
-        nodes, points = len(frontier), as_vectors(frontier.points)
+        return self._draw(len(frontier), as_vectors(frontier.points), frontier.generator)
+
+    def cut_all(
+        self, points: Points, order: Tensor, leaf_size: int, generator: torch.Generator
+    ) -> list[tuple[Tensor, Rule]] | None:
+        if not isinstance(points, DensePoints) or points.device.type != "cpu":
+            return None
+        state, nodes = generator.get_state(), Halvings.of(len(points), leaf_size)
+        drawn = [self._draw(count, points, generator) for count in nodes.counts]
+        if not drawn:
+            return []
+        directions, picks = map(list, zip(*drawn, strict=True))
+        below, above = halve_all(points.x, order, nodes, directions, picks)
+        if _tied(below, above).any():  # to be mended, level by level
+            generator.set_state(state)
+            torch.arange(len(order), out=order)
+            return None
+        threshold = ((below + above) / 2).split(nodes.counts)
+        return [
+            (child, HyperplaneRule(*axes, middle))
+            for child, axes, middle in zip(nodes.halves, drawn, threshold, strict=True)
+        ]
+
+    def _draw(self, nodes: int, points: VectorPoints, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         count = min(nodes, _SHARED_DIRECTIONS)
-        pick = torch.randint(count, (nodes,), generator=frontier.generator, device=points.device)
-        return _random_directions(count, points, frontier.generator), pick
+        pick = torch.randint(count, (nodes,), generator=generator, device=points.device)
+        return _random_directions(count, points, generator), pick
 
 
 class PCA(HyperplaneCutter):

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from hck.blocks import Blocks, batches, group_by, pieces
 from hck.kernels import Kernel
-from hck.partition.cutter import Cutter, Frontier, halve
+from hck.partition.cutter import Cutter, Frontier
+from hck.partition.halving import halve
 from hck.partition.tree import Rule
 from hck.points import Points, as_points_like, cross
 
