@@ -12,7 +12,7 @@ from hck.linalg import _generic
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-11}
 both_types = pytest.mark.parametrize("dtype", TOLERANCE)
 # around the sizes of tiles, panels and blocks
-SIZES = [1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 128, 129, 150, 257]
+SIZES = [1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 128, 129, 150, 256, 257, 512]
 
 
 def normal(*shape, seed=0):
@@ -79,7 +79,7 @@ def test_color(kept, n):
 
 
 @both_types
-@pytest.mark.parametrize("columns", [1, 2, 16, 37])
+@pytest.mark.parametrize("columns", [1, 2, 16, 37, 80])
 @pytest.mark.parametrize("n", SIZES)
 def test_solves(kept, n, columns, dtype):
     matrix = definite(3, n, n, dtype=dtype)
@@ -200,7 +200,7 @@ def test_jitter_in_a_later_block(kept):
     assert torch.isfinite(solution).all()
 
 
-@pytest.mark.parametrize("n", [60, 150, 300])
+@pytest.mark.parametrize("n", [60, 150, 256, 300])
 def test_what_jitter_has_rescued_is_a_factor(kept, n):
     """Kernel matrices of smooth kernels, positive definite but for rounding."""
     x = torch.linspace(0, 1, n, dtype=torch.float64)

@@ -47,6 +47,12 @@ def scratch(like):
 
 
 @compiled
+def _block_at(work):
+    """Where in `work` there is room for a block on the diagonal: behind a solved panel of it."""
+    return _BLOCK * panel_of(work)
+
+
+@compiled
 def copy(source, at_source, ld_source, target, at_target, ld_target, rows, columns):
     """Copy a block."""
     apart()
@@ -228,10 +234,9 @@ def _solve_block(u, at_u, ldu, n, b, at_b, ldb, columns, back, work):
     apart()
     panel = panel_of(b)
     if _compete(ldu, u) and columns > 2 * panel:
-        corner_u = _BLOCK * panel  # behind what panels take of `work`
-        for i in range(n):
-            copy(u, at_u + i * (ldu + 1), ldu, work, corner_u + i * (n + 1), n, 1, n - i)
-        u, at_u, ldu = work, corner_u, n
+        near = _block_at(work)
+        copy(u, at_u, ldu, work, near, _BLOCK, n, n)
+        u, at_u, ldu = work, near, _BLOCK
     for j in range(0, columns, panel):
         width = min(panel, columns - j)
         if width == panel:
@@ -366,10 +371,17 @@ def _factor(u, at, ld, n, work):
         rows, here = min(_BLOCK, n - i), at + i * (ld + 1)
         if i:
             subtract(u, here, ld, u, at + i, ld, 1, u, at + i, ld, rows, n - i, i, True, work)
-        if not _factor_block(u, here, ld, rows, work):
+        v, corner, ldv = u, here, ld  # the block on the diagonal
+        if _compete(ld, u):
+            v, corner, ldv = work, _block_at(work), _BLOCK
+            copy(u, here, ld, v, corner, ldv, rows, rows)
+        good = _factor_block(v, corner, ldv, rows, work)
+        if ldv != ld:
+            copy(v, corner, ldv, u, here, ld, rows, rows)
+        if not good:
             return False
         if i + rows < n:
-            _solve_block(u, here, ld, rows, u, here + rows, ld, n - i - rows, False, work)
+            _solve_block(v, corner, ldv, rows, u, here + rows, ld, n - i - rows, False, work)
     return True
 
 
