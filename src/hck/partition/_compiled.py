@@ -6,6 +6,7 @@ from hck.jit import compiled, exposed
 
 _MOST_PASSES = 16  # of which each halves, at least, what is left, unless values are very unequally spread
 _FEW = 32
+_ROUNDING = 32  # times the spacing of numbers, that halves have to be apart
 _UNORDERED = {"contract", "nnan", "nsz", "reassoc"}  # so that sums and extremes are computed in vectors
 
 
@@ -30,18 +31,21 @@ def halve(order, start, value, below, above, size, stop, first, last):
 
 
 @exposed
-def halve_by_projection(x, d, order, start, size, child, pick, directions, below, above, first, last):
-    """The same, by values that are projections on directions: node i has that of number pick[i]."""
+def halve_by_projection(x, d, order, start, size, child, pick, directions, spares, below, above, first, last):
+    """The same, by values that are projections on directions: node i has that of number pick[i].
+
+    A node whose halves are tied takes one of the last `spares` directions, if they are not tied with it.
+    """
     largest = size[first:last].max()
     own, work, rest = _room(largest, x, order)
     for i in range(first, last):
-        for p in range(size[i]):
-            own[p] = _dot(x, order[start[i] + p] * d, directions, pick[i] * d, d)
-        below[i], above[i] = _separate(own, size[i], order, start[i], work, rest)
+        below[i], above[i] = _cut(
+            x, d, order, start[i], size[i], pick, i, directions, spares, own, work, rest
+        )  # fmt: skip
 
 
 @exposed
-def halve_subtrees(x, d, order, start, size, child, pick, directions, below, above, first, last):
+def halve_subtrees(x, d, order, start, size, child, pick, directions, spares, below, above, first, last):
     """The same for nodes `first` to `last`, their children child[i] (-1: none), and so on.
 
     The points of a subtree are gathered once, and then lie close together.
@@ -61,16 +65,30 @@ def halve_subtrees(x, d, order, start, size, child, pick, directions, below, abo
         while count:
             count -= 1
             i = waiting[count]
-            here = start[i] - at
-            for p in range(size[i]):
-                own[p] = _dot(near, place[here + p] * d, directions, pick[i] * d, d)
-            below[i], above[i] = _separate(own, size[i], place, here, work, rest)
+            below[i], above[i] = _cut(
+                near, d, place, start[i] - at, size[i], pick, i, directions, spares, own, work, rest
+            )  # fmt: skip
             for c in range(2):
                 if child[2 * i + c] >= 0:
                     waiting[count] = child[2 * i + c]
                     count += 1
         for p in range(n):
             order[at + p] = kept[place[p]]
+
+
+@compiled
+def _cut(x, d, order, at, n, pick, node, directions, spares, own, work, rest):
+    """Halve a node by projections; what `_separate` returns."""
+    total, eps = len(directions) // d, 2.0**-52 if own.itemsize == 8 else 2.0**-23
+    for attempt in range(spares + 1):
+        if attempt:
+            pick[node] = total - attempt
+        for p in range(n):
+            own[p] = _dot(x, order[at + p] * d, directions, pick[node] * d, d)
+        below, above = _separate(own, n, order, at, work, rest)
+        if above - below > _ROUNDING * eps * max(abs(below), abs(above)):
+            break
+    return below, above
 
 
 @compiled

@@ -113,7 +113,7 @@ class Halvings:
 
 
 def halve_all(
-    x: Tensor, order: Tensor, nodes: Halvings, directions: list[Tensor], pick: list[Tensor]
+    x: Tensor, order: Tensor, nodes: Halvings, directions: Tensor, pick: Tensor, spares: int
 ) -> tuple[Tensor, Tensor]:
     """Halve nodes by projections of their points, on the CPU.
 
@@ -125,24 +125,21 @@ def halve_all(
     x : Tensor of shape (n, d)
     order : Tensor of shape (n,)
         The points in the order of the nodes, at first any; it is rearranged.
-    directions : list of Tensor of shape (directions, d)
-        Those of each level.
-    pick : list of Tensor of shape (nodes,)
-        Of each level: the direction that each node takes.
+    directions : Tensor of shape (directions, d)
+    pick : Tensor of shape (nodes,)
+        The direction of each node. One that does not separate the halves of a node is replaced.
+    spares : int
+        How many of the directions, the last ones, may replace others.
 
     Returns
     -------
     below, above : Tensor of shape (nodes,)
         The largest value in the first half and the smallest in the second.
     """
-    d, before = x.shape[1], 0
-    numbers = []
-    for some, which in zip(directions, pick, strict=True):
-        numbers.append(which + before)
-        before += len(some)
+    d = x.shape[1]
     below, above = torch.empty(2, len(nodes.start), dtype=x.dtype)
     arrays = flat(x), d, flat(order), flat(nodes.start), flat(nodes.size), flat(nodes.child)
-    by, ends = (flat(torch.cat(numbers)), flat(torch.cat(directions))), (flat(below), flat(above))
+    by, ends = (flat(pick), flat(directions), spares), (flat(below), flat(above))
     first = 0
     for count in nodes.counts:
         largest = int(nodes.size[first : first + count].max())

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -17,6 +18,8 @@ _POWER_ITERATIONS = 10
 _MOST_POINTS_PER_AXIS = 512
 # Directions that the nodes of one level share in a random projection: few, so that one product serves all.
 _SHARED_DIRECTIONS = 8
+# Directions for nodes whose halves are so close that rounding could mix them up (in single precision).
+_SPARE_DIRECTIONS = 3
 # Attempts to separate points that a hyperplane does not: how far each turns its direction.
 _TURNS = (1e-3, 1.0)
 
@@ -92,19 +95,25 @@ class RandomProjection(HyperplaneCutter):
             return None
         state, nodes = generator.get_state(), Halvings.of(len(points), leaf_size)
         drawn = [self._draw(count, points, generator) for count in nodes.counts]
-        if not drawn:
-            return []
-        directions, picks = map(list, zip(*drawn, strict=True))
-        below, above = halve_all(points.x, order, nodes, directions, picks)
+        after = generator.get_state()
+        spare = _random_directions(_SPARE_DIRECTIONS, points, generator)
+        generator.set_state(after)  # as if nothing more had been drawn
+        first = [0, *accumulate(len(directions) for directions, _ in drawn)]
+        pick = torch.cat([pick + at for (_, pick), at in zip(drawn, first, strict=False)] or [order[:0]])
+        directions = torch.cat([*(directions for directions, _ in drawn), spare])
+        below, above = halve_all(points.x, order, nodes, directions, pick, len(spare))
         if _tied(below, above).any():  # to be mended, level by level
             generator.set_state(state)
             torch.arange(len(order), out=order)
             return None
-        threshold = ((below + above) / 2).split(nodes.counts)
-        return [
-            (child, HyperplaneRule(*axes, middle))
-            for child, axes, middle in zip(nodes.halves, drawn, threshold, strict=True)
-        ]
+        rules = []
+        for (own, _), at, chosen, middle in zip(
+            drawn, first, pick.split(nodes.counts), ((below + above) / 2).split(nodes.counts), strict=False
+        ):
+            is_spare = chosen >= first[-1]
+            chosen = torch.where(is_spare, chosen - first[-1] + len(own), chosen - at)
+            rules.append(HyperplaneRule(torch.cat([own, spare]) if is_spare.any() else own, chosen, middle))
+        return list(zip(nodes.halves, rules, strict=True))
 
     def _draw(self, nodes: int, points: VectorPoints, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         count = min(nodes, _SHARED_DIRECTIONS)
