@@ -11,13 +11,15 @@ import pytest
 pytest.importorskip("distributed")
 import dask
 import dask.array as da
+import dask.bag as db
 import dask.dataframe as dd
 import distributed
 import pandas as pd
+import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from hck.dask import DaskHCKClassifier, DaskHCKGaussianProcessRegressor, DaskHCKRegressor, cluster
-from hck.dask.cluster import Watch, Work, explained
+from hck.dask import DaskHCKClassifier, DaskHCKGaussianProcessRegressor, DaskHCKRegressor, cluster, ridge
+from hck.dask.cluster import Facts, Watch, Work, explained
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -60,12 +62,31 @@ def wrong_inputs(x, y):
         "wrong block": (X.map_blocks(lambda a: a[:, :2], meta=np.ones((1, 3))), Y, "must have 3 columns"),
         "rows of blocks": (X.map_blocks(lambda a: a[1:], meta=np.ones((1, 3))), Y, "199 rows.* y has 200"),
         "sparse": (X.map_blocks(_sparse, meta=np.ones((1, 3))), Y, "sparse"),
+        "one row": (X[:1], Y[:1], "X has one row: .* at least two branches"),
+        "a series": (frame["y"], frame["y"], r"use X\.to_frame\(\)"),
+        "a sparse matrix": (sp.csr_matrix(x), Y, r"X is sparse, .* use X\.toarray\(\)"),
+        "a sparse y": (X, sp.csr_matrix(y), r"y is sparse, .* use y\.toarray\(\)"),
+        "delayed": (dask.delayed(x), Y, r"X is a Delayed, .* dask\.array\.from_delayed"),
+        "delayed y": (X, dask.delayed(y), r"y is a Delayed, .* dask\.array\.from_delayed"),
+        "a bag": (db.from_sequence([1, 2]), Y, "X must be a Dask array or dataframe, got Bag"),
+        "masked": (da.ma.masked_greater(X, 0.5), Y, "block 0 of X is masked"),
+        "masked y": (X, da.ma.masked_greater(Y, 0.5), "block 0 of y is masked"),
+        "masked and here": (np.ma.masked_greater(x, 0.5), Y, r"X is masked, .* X\.filled\(\)"),
+        "missing numbers": (
+            dd.from_pandas(
+                pd.DataFrame({"a": pd.array([1, 2, None, 4], "Int64"), "b": np.ones(4)}), npartitions=1
+            ),
+            Y[:4],
+            "X contains NaN or infinity: in block 0, first in its row 2",
+        ),
     }
 
 
-def _sparse(x):
-    import scipy.sparse as sp
+def _with_a_hole():
+    return pd.DataFrame({"a": pd.array([1, 2, None, 4], "Int64"), "b": np.ones(4)})
 
+
+def _sparse(x):
     return sp.csr_matrix(x)
 
 
@@ -82,12 +103,21 @@ def test_wrong_labels(client, data):
     for labels, message in (
         (np.zeros(700), "at least two classes"),
         (y, "Unknown label type"),
-        (np.column_stack([y, y]).round(), "one axis"),
-        (np.array(["a", None] * 350, dtype=object), "missing labels in block 0"),
+        (np.column_stack([y, y]).round(), "one column"),
+        (np.array(["a", None] * 350, dtype=object), "no label in row 1 of block 0"),
+        (pd.Series(["a", "b", pd.NA, "b"] * 175, dtype="string"), "no label in row 2 of block 0"),
+        (np.array(["a", 1] * 350, dtype=object), "is text, but has something else in row 1 of block 0: 1"),
+        (np.ma.masked_array(np.arange(700) % 2, y > 1), "y is masked"),
     ):
         with pytest.raises(ValueError, match=message):
             DaskHCKClassifier(**GIVEN).fit(x, labels)
     assert held(client) == 0
+
+
+def test_too_many_classes(client, data, monkeypatch):
+    monkeypatch.setattr("hck.estimators._coding.MOST_CLASSES", 3)
+    with pytest.raises(ValueError, match="more than 3 different labels"):
+        DaskHCKClassifier(**GIVEN).fit(data[0], np.arange(700) % 4)
 
 
 def test_wrong_parameters(client, data):
@@ -95,12 +125,18 @@ def test_wrong_parameters(client, data):
         ({"partition": "kmeans"}, "kmeans.*random_projection"),
         ({"approximation": "nystrom"}, "only 'hierarchical'"),
         ({"n_branches": 3}, "power of two"),
+        ({"n_branches": 4.0}, "integer that is a power of two"),
+        ({"n_branches": "auto"}, "integer that is a power of two"),
+        ({"device": "bogus"}, "device='bogus' is not known"),
         ({"n_branches": 1024}, "at least as many points"),
         ({"device": "cuda"}, "no CUDA device on some of the workers"),
         ({"landmarks": "same"}, "landmarks"),
     ):
         with pytest.raises(ValueError, match=message):
             DaskHCKRegressor(**{**GIVEN, **given}).fit(*data)
+    for estimator in (DaskHCKRegressor, DaskHCKClassifier):
+        with pytest.raises(ValueError, match="weights are not supported"):
+            estimator(**GIVEN).fit(*data, sample_weight=np.ones(700))
     with pytest.raises(NotFittedError):
         DaskHCKGaussianProcessRegressor().predict(data[0])
     assert held(client) == 0
@@ -175,7 +211,7 @@ def test_a_worker_is_killed_after_a_fit(client, data):
 # Memory ----------------------------------------------------------------------------------------------
 
 
-def test_a_worker_without_memory():
+def test_a_worker_without_memory(monkeypatch):
     """A block that is larger than the worker may be: Dask ends the worker, and here it is said why."""
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
@@ -187,19 +223,48 @@ def test_a_worker_without_memory():
         large = da.ones((10**8, 2), chunks=-1) + 1
         with pytest.raises(MemoryError, match="more workers or workers with a larger memory limit"):
             DaskHCKRegressor(**GIVEN, client=client).fit(large, large[:, 0])
-        assert client.submit(sum, [1, 2]).result(timeout=30) == 3
+        assert client.submit(sum, [1, 2]).result() == 3
         assert held(client) == 0
+        small.scheduler.allowed_failures = 10**6  # as where other tasks die each time
+        monkeypatch.setattr(cluster, "_LOOK", 0.0)
+        monkeypatch.setattr(cluster, "_LOSSES", 0)
+        with (
+            pytest.raises(MemoryError, match=r"split; 1 workers were lost\).*larger memory limit"),
+            Work(client) as work,
+        ):
+            work.wait([work.submit(lambda: (time.sleep(1), os._exit(1)))], "split")
+        assert held(client) == 0
+
+
+def test_workers_are_lost_again_and_again(client, monkeypatch):
+    """Dask starts others, and computes everything again."""
+    monkeypatch.setattr(cluster, "_LOOK", 0.0)
+    watch = Watch(client, "split")
+    for time_ in range(8):
+        monkeypatch.setattr(
+            cluster, "_status_of_workers", lambda client, now=time_: {f"{now}": "running", "b": "running"}
+        )
+        if time_ < 7:
+            watch.look()
+    with pytest.raises(MemoryError, match="split; 7 workers were lost"):
+        watch.look()
+
+
+def test_a_warning_before_memory_is_short(client, data, monkeypatch):
+    monkeypatch.setattr(ridge, "look_around", lambda client, device: Facts(2, 2, None, "cpu", 100_000))
+    with pytest.warns(UserWarning, match=r"rows of all trees take about 0\.0 GB.*use more or larger workers"):
+        DaskHCKRegressor(**GIVEN, n_trees=2, leave_one_out=False).fit(*data)
 
 
 def test_all_workers_are_paused(client, monkeypatch):
     monkeypatch.setattr(cluster, "_LOOK", 0.0)
-    monkeypatch.setattr(cluster, "_status_of_workers", lambda client: ["paused", "paused"])
+    monkeypatch.setattr(cluster, "_status_of_workers", lambda client: {"a": "paused", "b": "paused"})
     watch = Watch(client, "up")
     watch.look()
     monkeypatch.setattr(cluster, "_PATIENCE", 0.0)
     with pytest.raises(MemoryError, match="up; all workers are paused"):
         watch.look()
-    monkeypatch.setattr(cluster, "_status_of_workers", lambda client: ["paused", "running"])
+    monkeypatch.setattr(cluster, "_status_of_workers", lambda client: {"a": "paused", "b": "running"})
     watch.look()
 
 

@@ -70,6 +70,7 @@ def test_it_learns_as_one_machine_does(data):
     model = DaskHCKGaussianProcessRegressor(**given).fit(x, y)
     assert 0.05 < model.noise_**0.5 < 0.2
     assert model.n_iter_ == len(model.history_) > 0
+    assert model.plot_history().get_ylabel() == "log-likelihood per observation"
     assert len(model.coefficients_) == 1
     assert model.score(x, y) > 0.97
 
@@ -91,4 +92,8 @@ def test_what_needs_one_machine_says_so(client, data):
         model.predict(x, return_cov=True)
     with pytest.raises(ValueError, match="one axis"):
         model.fit(x, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match="known variances of the noise are not supported"):
+        model.fit(x, y, np.ones(700))
+    with pytest.raises(AttributeError, match=r"to_local\(\)\.tree_"):
+        _ = model.tree_
     assert clone(model).client is client

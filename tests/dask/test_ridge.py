@@ -1,22 +1,31 @@
 """Regression and classification on a cluster, against the one tree that the branches are."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 pytest.importorskip("distributed")
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import distributed
 import pandas as pd
 from dask.sizeof import sizeof
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 import hck
-from hck.dask import DaskHCKClassifier, DaskHCKRegressor
+from hck.dask import DaskHCKClassifier, DaskHCKGaussianProcessRegressor, DaskHCKRegressor
+from hck.dask.blocks import Block, Summary
 from hck.dask.cluster import Facts, Worker, look_around
+from hck.dask.devices import moved
+from hck.dask.sampling import Training, draw
+from hck.estimators._branched import draw_rows
+from hck.estimators._moments import Moments
+from hck.estimators._scaling import Scaling
 from hck.hierarchy import Blueprint
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.posterior import ridge_and_left_out
@@ -143,15 +152,21 @@ def test_dataframes(data):
     predicted = model.predict(lazy[["a", "b", "c"]])
     assert np.isnan(predicted.shape[0])
     np.testing.assert_allclose(predicted.compute(), model.predict(x), rtol=1e-10)
+    np.testing.assert_allclose(lazy.assign(p=predicted)["p"].compute(), model.predict(x), rtol=1e-10)
     np.testing.assert_allclose(model.to_local().predict(frame[["a", "b", "c"]]), model.predict(x), rtol=1e-10)
     assert model.score(lazy[["a", "b", "c"]], lazy["y"]) == pytest.approx(model.score(x, y))
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(lazy[["b", "a", "c"]])
+    for wrong in (lazy, frame):
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(wrong[["b", "a", "c"]])
+    here = DaskHCKRegressor(**GIVEN).fit(frame[["a", "b", "c"]], frame["y"])
+    assert here.feature_names_in_.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(here.predict(x), model.predict(x), rtol=1e-10)
     named = DaskHCKClassifier(**GIVEN).fit(lazy[["a", "b", "c"]], lazy["kind"])
     assert named.classes_.tolist() == ["high", "low"]
     assert named.score(x, frame["kind"].to_numpy()) > 0.9
-    with pytest.raises(ValueError, match="not numbers: kind"):
-        model.fit(lazy[["a", "kind"]], lazy["y"])
+    for wrong in (lazy, frame):
+        with pytest.raises(ValueError, match="not numbers: kind"):
+            model.fit(wrong[["a", "kind"]], wrong["y"])
 
 
 def test_branches_in_bundles(data):
@@ -160,6 +175,71 @@ def test_branches_in_bundles(data):
     X = da.from_array(x, chunks=(150, 3))
     model = DaskHCKRegressor(**{**GIVEN, "n_branches": 8, "leaf_size": 12}).fit(X, y)
     check(model, x, y[:, None], X)
+
+
+def test_the_sample_is_the_same_for_all_chunks(data, monkeypatch):
+    """And so is the model, to rounding, of rows in other blocks or in one piece."""
+    x, y = data
+    monkeypatch.setattr("hck.estimators._branched._CHOSEN_ON", 100)
+    monkeypatch.setattr("hck.estimators._branched.POINTS_PER_BRANCH", 50)
+    given = {**GIVEN, "scale": "standard", "leave_one_out": False}
+    expected = DaskHCKRegressor(**given).fit(x, y)
+    assert expected.bytes_.sample == 200 * 8 * 4
+    X = da.from_array(x, chunks=((100, 0, 500, 100), 3))
+    model = DaskHCKRegressor(**given).fit(X, da.from_array(y, chunks=300))
+    np.testing.assert_allclose(model.predict(x), expected.predict(x), rtol=1e-10)
+
+
+class OnThisMachine:
+    """Does what workers would do, with blocks whose rows are their numbers."""
+
+    def compute(self, made):
+        return dask.compute(*made, scheduler="synchronous")
+
+    def gather(self, found, what):
+        return list(found)
+
+    def release(self, found):
+        pass
+
+
+class Endless:
+    """The numbers from one on."""
+
+    def __init__(self, first):
+        self.first = first
+
+    def __getitem__(self, rows):
+        return rows + self.first
+
+
+def test_a_sample_of_thousands_of_millions_of_rows():
+    rows, first = [3 * 10**9, 0, 10**9], [0, 3 * 10**9, 3 * 10**9]
+    summaries = [Summary(each, 1, 16, (), Moments.none(1)) for each in rows]
+    data = Training([Block(Endless(k), Endless(k)) for k in first], summaries, 1, None)
+    drawn = draw(OnThisMachine(), data, 4000, np.random.RandomState(0))
+    assert len(np.unique(drawn.x)) == len(drawn.x) == 4000
+    np.testing.assert_array_equal(drawn.x, drawn.y)
+    assert (drawn.x >= 3 * 10**9).mean() == pytest.approx(0.25, abs=0.05)
+    assert (np.diff(drawn.x) < 0).mean() == pytest.approx(0.5, abs=0.05)
+    np.testing.assert_array_equal(draw_rows(7, 7, np.random.default_rng(0)), np.arange(7))
+
+
+@pytest.mark.parametrize(("scale", "lengthscale"), [("standard", 0.6), ("minmax", "auto")])
+def test_features_are_scaled_by_all_rows(data, scale, lengthscale, monkeypatch):
+    """Also by one that is in no sample."""
+    x, y = data
+    x = x.copy()
+    x[17, 1] = 50.0
+    monkeypatch.setattr("hck.estimators._branched._CHOSEN_ON", 100)
+    monkeypatch.setattr("hck.estimators._branched.POINTS_PER_BRANCH", 50)
+    given = {**GIVEN, "scale": scale, "lengthscale": lengthscale, "fit_time": 0.1, "n_branches": 2}
+    model = DaskHCKRegressor(**given).fit(da.from_array(x, chunks=(200, 3)), y)
+    expected = Scaling.of(scale, DensePoints(torch.from_numpy(x)))
+    assert model.bytes_.sample == 100 * 8 * 4
+    torch.testing.assert_close(model._model.plan.scaling.centre, expected.centre, rtol=1e-12, atol=0)
+    torch.testing.assert_close(model._model.plan.scaling.factor, expected.factor, rtol=1e-12, atol=0)
+    np.testing.assert_allclose(model.to_local().predict(x), model.predict(x), rtol=1e-8)
 
 
 def test_many_equal_points(data):
@@ -201,6 +281,28 @@ def test_parameters(client, data):
     assert again.rank == 7
     with pytest.raises(ValueError, match="rank"):
         clone(model).set_params(rank=0).fit(*data)
+    assert not get_tags(model).input_tags.sparse
+
+
+@pytest.mark.parametrize("cls", [DaskHCKRegressor, DaskHCKClassifier, DaskHCKGaussianProcessRegressor])
+def test_what_is_said_of_parameters(cls):
+    for said in ("at least two branches", "GPUs of the workers", "client : distributed.Client", "seconds_ :"):
+        assert cls.__doc__.count(said) == 1
+    assert "{" not in cls.__doc__.replace('{"', "")
+
+
+def test_branches_stay_within_the_budget(fitted):
+    plan, part = fitted._model.plan, fitted._model.gather()[0][0]
+    plan = replace(plan, memory_budget=12_345)
+    assert moved(plan, part.extension, torch.device("cpu")) is part.extension
+    assert moved(plan, part.extension, torch.device("meta")).budget == 12_345
+
+
+def test_trees_are_on_workers(fitted):
+    with pytest.raises(AttributeError, match=r"to_local\(\)\.tree_"):
+        _ = fitted.tree_
+    assert not hasattr(fitted, "tree_")
+    assert len(fitted.to_local().tree_.leaves) > 4
 
 
 def test_progress_is_shown(data, capsys):
@@ -240,19 +342,25 @@ class Workers:
     def __init__(self, *workers):
         self.workers = workers
 
-    def run(self, function, on_error):
+    def run(self, function, *args, on_error):
         return dict(enumerate(self.workers))
 
 
 def test_what_workers_have():
     plain, gpu = Worker(4, 8000, 0), Worker(2, 8000, 1000)
-    assert look_around(Workers(plain, plain), None) == Facts(2, 8, 1000, "cpu")
-    assert look_around(Workers(plain, gpu), None) == Facts(2, 6, 1000, "cpu")
-    assert look_around(Workers(gpu, gpu), None) == Facts(2, 4, 400, "cuda")
-    assert look_around(Workers(gpu, gpu), "cpu") == Facts(2, 4, 2000, "cpu")
+    assert look_around(Workers(plain, plain), None) == Facts(2, 8, 1000, "cpu", 16_000)
+    assert look_around(Workers(plain, gpu), None) == Facts(2, 6, 1000, "cpu", 16_000)
+    assert look_around(Workers(gpu, gpu), None) == Facts(2, 4, 400, "cuda", 16_000)
+    assert look_around(Workers(gpu, gpu), "cuda:1") == Facts(2, 4, 400, "cuda:1", 16_000)
+    assert look_around(Workers(gpu, gpu), "cpu") == Facts(2, 4, 2000, "cpu", 16_000)
     assert look_around(Workers(Worker(1, 0, 0), OSError()), None) == Facts(1, 1, None, "cpu")
-    with pytest.raises(ValueError, match="no CUDA device on some"):
-        look_around(Workers(plain, gpu), "cuda")
+    with pytest.raises(ValueError, match=r"device='cuda:1' was asked for, .* no CUDA device on some"):
+        look_around(Workers(plain, gpu), "cuda:1")
+    with pytest.raises(ValueError, match="device='bogus' is not known; use 'cpu' or 'cuda'"):
+        look_around(Workers(plain), "bogus")
+    for device in ("mps", "meta"):
+        with pytest.raises(ValueError, match=f"device='{device}' is not supported; use 'cpu' or 'cuda'"):
+            look_around(Workers(plain), device)
     with pytest.raises(ValueError, match="wait_for_workers"):
         look_around(Workers(), None)
 

@@ -14,16 +14,22 @@ import scipy.sparse as sp
 import torch
 import zarr
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 import hck
 from hck import HCKClassifier, HCKRegressor
 from hck.estimators._branched import Plan, branches_within, sizes_for
+from hck.estimators._moments import Moments
+from hck.estimators._scaling import Scaling
 from hck.files import replacing
 from hck.hierarchy import Blueprint, ridge
 from hck.hierarchy.layout import Layout
+from hck.kernels import Gaussian
 from hck.outofcore import DiskHCKClassifier, DiskHCKRegressor
 from hck.outofcore.job import Job
 from hck.outofcore.spool import Spool
+from hck.points import DensePoints
+from hck.selection.auto import Selection
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -109,6 +115,62 @@ def test_parameters_that_choose_themselves(data, tmp_path):
     truth = np.sin(6 * new[:, 0]) + new[:, 1] ** 2
     assert np.abs(model.predict(new) - truth).mean() < 0.05
     assert model.selection_.candidates
+
+
+class Quick(HCKRegressor):
+    """Chooses at once."""
+
+    def fit(self, X, y):
+        assert not self.leave_one_out  # which nobody looks at
+        self.selection_ = Selection(Gaussian(0.4), 0.02, 1, None, 16)
+        self._scaling = Scaling()
+        return self
+
+
+def test_candidates_are_not_averaged(data, tmp_path, monkeypatch):
+    X, y, _ = data
+    monkeypatch.setattr(DiskHCKRegressor, "_plain", Quick)
+    given = {"fit_time": "best", "random_state": 0, "memory_budget": "1MB"}
+    with pytest.warns(UserWarning, match="fit_time='best' averages several candidates on one machine only"):
+        model = DiskHCKRegressor(**given, folder=tmp_path / "model").fit(X, y)
+    assert model.left_out_rows_ is not None
+    DiskHCKRegressor(**SMALL, fit_time="best", folder=tmp_path / "given").fit(X, y)  # nothing is chosen
+
+
+@pytest.mark.parametrize(("scale", "lengthscale"), [("standard", 0.4), ("minmax", "auto")])
+def test_features_are_scaled_by_all_rows(data, scale, lengthscale, tmp_path, monkeypatch):
+    """Also by one that is in no sample."""
+    X, y, new = data
+    X = X.copy()
+    X[17, 1] = 50.0
+    monkeypatch.setattr("hck.estimators._branched._CHOSEN_ON", 500)
+    monkeypatch.setattr("hck.estimators._branched.POINTS_PER_BRANCH", 50)
+    monkeypatch.setattr("hck.outofcore.rows._BLOCK", 40_000)  # several blocks
+    given = {**SMALL, "lengthscale": lengthscale, "scale": scale, "fit_time": 0.1, "leave_one_out": False}
+    model = DiskHCKRegressor(**given, folder=tmp_path / "model").fit(X, y)
+    expected = Scaling.of(scale, DensePoints(torch.from_numpy(X)))
+    found = model._known["plan"].scaling
+    torch.testing.assert_close(found.centre, expected.centre, rtol=1e-12, atol=0)
+    torch.testing.assert_close(found.factor, expected.factor, rtol=1e-12, atol=0)
+    np.testing.assert_allclose(model.to_local().predict(new), model.predict(new), rtol=1e-8)
+
+
+@pytest.mark.parametrize("sizes", [[1000], [0, 300, 1, 0, 699], [1] * 1000])
+def test_moments_of_pieces(sizes):
+    rng = np.random.default_rng(0)
+    x, weight = 1e9 + rng.normal(size=(1000, 3)), rng.uniform(size=1000)
+    x[:, 2] = 0.1
+    ends = np.cumsum(sizes)[:-1]
+    for w in (None, weight):
+        parts = zip(np.split(x, ends), np.split(weight, ends), strict=True)
+        found = sum((Moments.of(a, None if w is None else b) for a, b in parts), Moments.none(3))
+        mean = np.average(x - 1e9, axis=0, weights=w)
+        np.testing.assert_allclose(found.mean - 1e9, mean, atol=1e-5)
+        square = np.average((x - 1e9 - mean) ** 2, axis=0, weights=w)[:2]
+        np.testing.assert_allclose(found.square[:2] / found.count, square, rtol=1e-5)
+        np.testing.assert_array_equal(found.low, x.min(0))
+        np.testing.assert_array_equal(found.high, x.max(0))
+        assert found.square[2] == 0
 
 
 def test_files(data, tmp_path):
@@ -302,7 +364,7 @@ def test_files_of_all_kinds(data, kind, tmp_path):
     np.testing.assert_allclose(model.predict(new), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["bytes", "bool", "object", "int8"])
+@pytest.mark.parametrize("kind", ["bytes", "bool", "object", "objects", "int8"])
 def test_labels_of_all_kinds(data, kind, tmp_path):
     X, y, new = data
     up = y > 0.5
@@ -310,6 +372,7 @@ def test_labels_of_all_kinds(data, kind, tmp_path):
         "bytes": np.where(up, b"up", b"low"),
         "bool": up,
         "object": np.where(up, "up", "low").astype(object),
+        "objects": up.astype(int).astype(object),
         "int8": np.where(up, 3, -1).astype(np.int8),
     }[kind]
     model = DiskHCKClassifier(**SMALL, folder=tmp_path / "model").fit(X, label)
@@ -389,10 +452,14 @@ def test_wrong_input(data, tmp_path, monkeypatch):
         DiskHCKRegressor(**SMALL, folder=tmp_path / "k").fit(sp.csr_matrix(X), y)
     with pytest.raises(ValueError, match="y is None"):
         DiskHCKRegressor(**SMALL, folder=tmp_path / "k").fit(X, None)
-    with pytest.raises(ValueError, match="y has None in row 3, where text is expected"):
+    with pytest.raises(ValueError, match="y has no label in row 3: None"):
         DiskHCKClassifier(**SMALL, folder=tmp_path / "k").fit(X, np.array(["a", "b", "a", None] * 1500))
-    with pytest.raises(ValueError, match="continuous"):
+    with pytest.raises(ValueError, match="Unknown label type: y has continuous numbers in row 0"):
         DiskHCKClassifier(**SMALL, folder=tmp_path / "c").fit(X, y)
+    with monkeypatch.context() as patch:
+        patch.setattr("hck.estimators._coding.MOST_CLASSES", 3)
+        with pytest.raises(ValueError, match="more than 3 different labels"):
+            DiskHCKClassifier(**SMALL, folder=tmp_path / "c").fit(X, np.arange(6000) % 4)
     rare, model = np.arange(6000) == 17, DiskHCKClassifier(random_state=0, folder=tmp_path / "r")
     monkeypatch.setattr("hck.estimators._branched._CHOSEN_ON", 500)
     with pytest.raises(ValueError, match=r"500 rows .* are all of one class"):
@@ -429,4 +496,5 @@ def test_parameters_of_estimators(tmp_path):
     model = DiskHCKRegressor(**SMALL, folder=tmp_path)
     assert clone(model).get_params()["folder"] == tmp_path
     assert "folder=" in repr(model)
+    assert not get_tags(model).input_tags.sparse
     assert set(model.get_params()) == {*HCKRegressor().get_params(), "folder"}

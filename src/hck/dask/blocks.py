@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.multiclass import check_classification_targets
+
+from hck.estimators._coding import as_labels, count_labels, is_missing
+from hck.estimators._moments import Moments
 
 
 @dataclass
@@ -37,6 +39,8 @@ class Summary:
         Bytes of a row's features and targets.
     shape : tuple of int
         Of the target of one row.
+    moments : Moments
+        Of the features.
     total : ndarray or None
         The sum of the targets.
     classes, counts : ndarray or None
@@ -47,6 +51,7 @@ class Summary:
     features: int
     itemsize: int
     shape: tuple[int, ...]
+    moments: Moments
     total: np.ndarray | None = None
     classes: np.ndarray | None = None
     counts: np.ndarray | None = None
@@ -55,7 +60,7 @@ class Summary:
 def prepare(x: Any, y: Any, number: int, features: int, labels: bool) -> Block:
     """Check a block of X and y."""
     x = as_matrix(x, number, features)
-    y = _as_labels(y, number) if labels else _as_numbers(y, number)
+    y = label_block(y, number) if labels else number_block(y, number)
     if len(x) != len(y):
         raise ValueError(
             f"block {number} of X has {len(x)} rows, but that of y has {len(y)}: X and y must have the same "
@@ -71,45 +76,47 @@ def as_matrix(x: Any, number: int, features: int) -> np.ndarray:
             f"block {number} of X is sparse, which is not possible here: make it dense, for example with "
             "X.map_blocks(lambda x: x.toarray())"
         )
-    x = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
+    x = _as_array(x, "X", number)
     if x.dtype != np.float32:
-        x = _as_floats(x, f"block {number} of X")
+        x = _as_floats(x, "X", number)
     if x.ndim != 2 or x.shape[1] != features:
         raise ValueError(f"block {number} of X has the shape {x.shape}; it must have {features} columns")
     _check_finite(x, "X", number)
     return x
 
 
-def _as_numbers(y: Any, number: int) -> np.ndarray:
-    y = _as_floats(np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y), f"block {number} of y")
+def number_block(y: Any, number: int, name: str = "y") -> np.ndarray:
+    """A block of y as an array of finite floats (rows,) or (rows, targets)."""
+    y = _as_floats(_as_array(y, name, number), name, number)
     if y.ndim not in (1, 2):
-        raise ValueError(f"block {number} of y has the shape {y.shape}; it must have one axis or two")
-    _check_finite(y, "y", number)
+        raise ValueError(f"block {number} of {name} has the shape {y.shape}; it must have one axis or two")
+    _check_finite(y, name, number)
     return y
 
 
-def _as_labels(y: Any, number: int) -> np.ndarray:
-    y = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1:
-        raise ValueError(f"block {number} of y has the shape {y.shape}; labels must have one axis")
-    if y.dtype.kind == "f":
-        _check_finite(y, "y", number)
-        if len(y):
-            check_classification_targets(y)
-    elif y.dtype.kind == "O" and any(each is None or each != each for each in y.tolist()):
-        raise ValueError(f"Input y contains missing labels in block {number}")
-    return y
+def label_block(y: Any, number: int) -> np.ndarray:
+    """A block of y as an array of labels (rows,)."""
+    return as_labels(_as_array(y, "y", number), where=f" of block {number}")
 
 
-def _as_floats(values: np.ndarray, what: str) -> np.ndarray:
+def _as_array(values: Any, name: str, number: int) -> np.ndarray:
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(
+            f"block {number} of {name} is masked, which is not possible here: fill it, for example with "
+            f"dask.array.ma.filled({name}, 0.0)"
+        )
+    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+
+
+def _as_floats(values: np.ndarray, name: str, number: int) -> np.ndarray:
     if values.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {what}")
+        raise ValueError(f"Complex data not supported: block {number} of {name}")
     try:
         return values.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{what} is not numbers: {error}") from None
+        missing = np.array([is_missing(each) for each in values.ravel()]).reshape(values.shape)
+        _check_finite(np.where(missing, np.nan, 0.0), name, number)
+        raise ValueError(f"block {number} of {name} is not numbers: {error}") from None
 
 
 def _check_finite(values: np.ndarray, name: str, number: int) -> None:
@@ -122,14 +129,13 @@ def _check_finite(values: np.ndarray, name: str, number: int) -> None:
 def describe(block: Block, labels: bool) -> Summary:
     """What the client has to know of a block."""
     each = block.x.itemsize * block.x.shape[1] + block.y.itemsize * int(np.prod(block.y.shape[1:]))
-    known = len(block.x), block.x.shape[1], each, block.y.shape[1:]
+    known = len(block.x), block.x.shape[1], each, block.y.shape[1:], Moments.of(block.x)
     if not labels:
         return Summary(*known, total=block.y.sum(0))
-    classes, counts = np.unique(block.y, return_counts=True)
+    classes, counts = count_labels(block.y)
     return Summary(*known, classes=classes, counts=counts)
 
 
-def draw(block: Block, count: int, seed: int) -> Block:
-    """Some rows of a block, drawn at random."""
-    some = np.sort(np.random.default_rng(seed).permutation(len(block.x))[:count])
+def pick(block: Block, some: np.ndarray) -> Block:
+    """Some rows of a block."""
     return Block(block.x[some], block.y[some])

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
@@ -15,13 +16,16 @@ from hck.progress import track
 
 _POLL = 0.5  # seconds between looks at what is done
 _LOOK = 5.0  # seconds between looks at the workers
-_PATIENCE = 60.0  # seconds that all workers may be without memory
+_PATIENCE = 60.0  # seconds that all workers may be without memory, or that there may be none
+_LOSSES = 3  # times that as many workers as there are may be lost
 
 NO_MEMORY = (
     "workers of the Dask cluster ran out of memory, or died for another reason, again and again ({what}): "
     "use more workers or workers with a larger memory limit, smaller chunks of X, more branches "
     "(n_branches), or a lower rank or leaf_size"
 )
+NO_WORKERS = "the Dask cluster has no workers any more, or they die at once ({what}): start others"
+GONE = "the branches are gone, since the Dask client was closed or restarted: fit again"
 
 
 @dataclass
@@ -35,26 +39,38 @@ class Facts:
     memory : int or None
         Bytes that a thread may take, where it has least; None where workers have no limit.
     device : str
-        "cuda" if every worker has a GPU, else "cpu".
+        The one that was asked for; else "cuda" if every worker has a GPU, and "cpu" if not.
+    room : int or None
+        Bytes that all workers may still take together; None where one has no limit.
     """
 
     workers: int
     threads: int
     memory: int | None
     device: str
+    room: int | None = None
 
 
 def find_client(client: Client | None) -> Client:
     """The client that was given, or the one that is there."""
-    if client is not None:
-        return client
-    try:
-        return Client.current()
-    except ValueError:
-        raise ValueError(
-            "there is no Dask client: start one, for example with `from distributed import Client; client = "
-            "Client()` on this machine or `Client('scheduler-address:8786')`, or give it as client="
-        ) from None
+    if client is None:
+        try:
+            client = Client.current()
+        except ValueError:
+            raise ValueError(
+                "there is no Dask client: start one, for example with `from distributed import Client; "
+                "client = Client()` on this machine or `Client('scheduler-address:8786')`, or give it as "
+                "client="
+            ) from None
+    if not isinstance(client, Client):
+        raise TypeError(
+            f"client must be a distributed.Client, got {type(client).__name__}: make one of it, Client(...)"
+        )
+    if client.asynchronous:
+        raise ValueError("the Dask client is asynchronous: make one with asynchronous=False")
+    if client.status != "running":
+        raise ValueError(f"the Dask client is {client.status}: start another")
+    return client
 
 
 @dataclass
@@ -71,27 +87,42 @@ class Worker:
 
 def look_around(client: Client, device: Any) -> Facts:
     """Ask all workers what they have."""
-    answers = client.run(_facts, on_error="return").values()
+    asked = None if device is None else _as_device(device)
+    answers = client.run(_facts, None if asked is None else asked.index, on_error="return").values()
     found = [each for each in answers if isinstance(each, Worker)]  # one may be about to go
     if not found:
         raise ValueError("the Dask cluster has no workers yet: call client.wait_for_workers(1) before `fit`")
-    asked = None if device is None else torch.device(device).type
     everywhere = all(worker.gpu for worker in found)
-    if asked == "cuda" and not everywhere:
-        raise ValueError("device='cuda' was asked for, but torch finds no CUDA device on some of the workers")
-    chosen = "cuda" if everywhere and asked != "cpu" else "cpu"
+    chosen = asked or torch.device("cuda" if everywhere else "cpu")
+    if chosen.type == "cuda" and not everywhere:
+        raise ValueError(
+            f"device={str(chosen)!r} was asked for, but torch finds no CUDA device on some of the workers"
+        )
     limits = [worker.memory / 2 / worker.threads for worker in found if worker.memory]
-    if chosen == "cuda":
+    if chosen.type == "cuda":
         limits += [0.8 * worker.gpu / worker.threads for worker in found]
     threads = sum(worker.threads for worker in found)
-    return Facts(len(found), threads, int(min(limits)) if limits else None, chosen)
+    room = sum(worker.memory for worker in found) if all(worker.memory for worker in found) else None
+    return Facts(len(found), threads, int(min(limits)) if limits else None, str(chosen), room)
 
 
-def _facts(dask_worker: Any) -> Worker:
-    """On a worker."""
+def _as_device(device: Any) -> torch.device:
+    """A device of the workers, which need not be there on the client."""
+    try:
+        found = torch.device(device)
+    except RuntimeError:
+        raise ValueError(f"device={device!r} is not known; use 'cpu' or 'cuda'") from None
+    if found.type not in ("cpu", "cuda"):
+        raise ValueError(f"device={str(found)!r} is not supported; use 'cpu' or 'cuda'")
+    return found
+
+
+def _facts(index: int | None, dask_worker: Any) -> Worker:
+    """On a worker, of which the GPU of this number counts."""
     limit = int(dask_worker.memory_manager.memory_limit or 0)
     free = max(limit // 4, limit - dask_worker.monitor.get_process_memory())
-    gpu = torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else 0
+    has_gpu = torch.cuda.is_available() and torch.cuda.device_count() > (index or 0)
+    gpu = torch.cuda.mem_get_info(index or 0)[0] if has_gpu else 0
     return Worker(dask_worker.state.nthreads, free, gpu)
 
 
@@ -142,23 +173,7 @@ class Work:
 
     def wait(self, futures: Sequence[Future], what: str = "") -> None:
         """Until all are done; raises the error of the first that failed."""
-        pending, watch = list(futures), Watch(self.client, what)
-        show = self.verbose and any(future.status == "pending" for future in pending)
-        steps = iter(track(range(len(pending)), f"Dask: {what}", show))
-        while pending:
-            try:
-                wait(pending, timeout=_POLL)
-            except TimeoutError:
-                watch.look()
-            rest = [future for future in pending if future.status == "pending"]
-            for future in pending:
-                if future.status in ("error", "cancelled"):
-                    with explained(what):
-                        future.result()
-            for _ in range(len(pending) - len(rest)):
-                next(steps, None)
-            pending = rest
-        next(steps, None)
+        wait_for(self.client, futures, what, self.verbose)
 
     def gather(self, futures: Sequence[Future], what: str = "") -> list[Any]:
         """The results of small tasks, brought here."""
@@ -167,12 +182,49 @@ class Work:
             return list(self.client.gather(list(futures)))
 
 
+def wait_for(client: Client, futures: Sequence[Future], what: str, verbose: bool = False) -> None:
+    """Until all are done; raises the error of the first that failed."""
+    pending, watch = list(futures), Watch(client, what)
+    show = verbose and any(future.status == "pending" for future in pending)
+    steps = iter(track(range(len(pending)), f"Dask: {what}", show))
+    while pending:
+        try:
+            with client.as_current():  # it need not be the one that was started last
+                wait(pending, timeout=_POLL)
+        except TimeoutError:
+            watch.look()
+        rest = [future for future in pending if future.status == "pending"]
+        for future in pending:
+            if future.status in ("error", "cancelled"):
+                with explained(what):
+                    future.result()
+        for _ in range(len(pending) - len(rest)):
+            next(steps, None)
+        pending = rest
+    next(steps, None)
+
+
+def bring(client: Client, made: Sequence[Any], what: str) -> list[Any]:
+    """Small lazy values, computed on the workers and brought here."""
+    with without_warnings():
+        futures = list(client.compute(list(made)))
+    wait_for(client, futures, what)
+    with explained(what):
+        return list(client.gather(futures))
+
+
 class Watch:
-    """Notices when no worker goes on because all are short of memory, which Dask would wait for forever."""
+    """Notices what Dask would wait for, or try again, forever.
+
+    All workers are short of memory; or there are none; or they are lost again and again, and others, or the
+    same ones started anew, take their places.
+    """
 
     def __init__(self, client: Client, what: str) -> None:
         self.client, self.what = client, what
         self.looked = self.fine = monotonic()
+        self.seen: set[str] = set()
+        self.most = 0  # workers at a time
 
     def look(self) -> None:
         now = monotonic()
@@ -180,18 +232,26 @@ class Watch:
             return
         self.looked = now
         known = _status_of_workers(self.client)
-        if not known or any(status != "paused" for status in known):
+        self.seen |= set(known)
+        self.most = max(self.most, len(known))
+        lost = len(self.seen) - len(known)
+        if lost > _LOSSES * self.most:
+            raise MemoryError(NO_MEMORY.format(what=f"{self.what}; {lost} workers were lost"))
+        if any(status != "paused" for status in known.values()):
             self.fine = now
         elif now - self.fine > _PATIENCE:
+            if not known:
+                raise RuntimeError(NO_WORKERS.format(what=self.what))
             raise MemoryError(NO_MEMORY.format(what=f"{self.what}; all workers are paused"))
 
 
-def _status_of_workers(client: Client) -> list[str]:
+def _status_of_workers(client: Client) -> dict[str, str]:
+    """By their addresses, which are others when they are started again."""
     try:
         info = client.scheduler_info(n_workers=-1)  # older versions always tell of all
     except TypeError:
         info = client.scheduler_info()
-    return [worker.get("status", "") for worker in info["workers"].values()]
+    return {address: worker.get("status", "") for address, worker in info["workers"].items()}
 
 
 def lazy(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -202,9 +262,11 @@ def lazy(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Say what to do where memory is short."""
+    """Say what to do where memory is short, or everything is gone."""
     try:
         yield
+    except CancelledError as error:
+        raise RuntimeError(GONE) from error
     except (KilledWorker, MemoryError) as error:
         raise MemoryError(NO_MEMORY.format(what=what)) from error
     except RuntimeError as error:

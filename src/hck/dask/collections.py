@@ -5,7 +5,9 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+import scipy.sparse as sp
 from dask.base import is_dask_collection
+from dask.delayed import Delayed
 
 _ROWS = 100_000  # of a block of data that are in one piece
 
@@ -21,7 +23,7 @@ class Lazy:
         How many each has, if that is known.
     features : int
     names : ndarray of str, or None
-        Of the columns of a dataframe.
+        Of the columns of a dataframe, if they are text.
     """
 
     blocks: list[Any]
@@ -42,10 +44,13 @@ def lazy_points(X: Any, blocks: int = 1, known: bool = False) -> Lazy:
     known : bool
         Whether the sizes of an array's chunks have to be known.
     """
+    check_kind(X, "X")
+    _check_columns(X)
+    names = names_of(X)
     if _is_frame(X):
-        _check_columns(X)
-        names = np.asarray(X.columns, dtype=object) if all(isinstance(c, str) for c in X.columns) else None
         return Lazy(list(X.to_delayed()), None, len(X.columns), names)
+    if _is_series(X):
+        raise ValueError("Expected 2D array, got a Dask series: use X.to_frame()")
     X = _as_array(X, "X", blocks, known)
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got a Dask array of shape {X.shape}. Reshape your data")
@@ -54,7 +59,7 @@ def lazy_points(X: Any, blocks: int = 1, known: bool = False) -> Lazy:
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     rows = None if np.isnan(X.shape[0]) else list(X.chunks[0])
-    return Lazy(list(X.to_delayed().ravel()), rows, X.shape[1])
+    return Lazy(list(X.to_delayed().ravel()), rows, X.shape[1], names)
 
 
 def lazy_pairs(X: Any, y: Any, blocks: int = 1) -> tuple[Lazy, list[Any]]:
@@ -62,35 +67,55 @@ def lazy_pairs(X: Any, y: Any, blocks: int = 1) -> tuple[Lazy, list[Any]]:
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
     points = lazy_points(X, blocks, known=True)
+    return points, beside(points, y, "y", blocks)
+
+
+def beside(points: Lazy, y: Any, name: str, blocks: int = 1) -> list[Any]:
+    """The blocks of targets, or of weights, that belong to blocks of X."""
+    check_kind(y, name)
     if _is_frame(y) or _is_series(y):
-        return points, _same_number(points, list(y.to_delayed()), "partitions")
+        return _same_number(points, list(y.to_delayed()), "partitions", name)
     if points.rows is None:
         if not is_lazy(y):
-            raise ValueError("X is a dataframe: y must be one of its columns, or a Dask array or dataframe")
+            raise ValueError(
+                f"how many rows the blocks of X have is not known: {name} must be a Dask array or series of "
+                "the same blocks, for example one of its columns"
+            )
         chunks = y.rechunk(dict.fromkeys(range(1, y.ndim), -1)) if y.ndim > 1 else y
-        return points, _same_number(points, list(chunks.to_delayed().ravel()), "chunks")
-    y = _as_array(y, "y", blocks)
+        return _same_number(points, list(chunks.to_delayed().ravel()), "chunks", name)
+    y = _as_array(y, name, blocks)
     if y.ndim not in (1, 2):
-        raise ValueError(f"y must have one axis or two, got a Dask array of shape {y.shape}")
+        raise ValueError(f"{name} must have one axis or two, got a Dask array of shape {y.shape}")
     if y.shape[0] != sum(points.rows):
-        raise ValueError(f"X has {sum(points.rows)} rows but y has {y.shape[0]}")
+        raise ValueError(f"X has {sum(points.rows)} rows but {name} has {y.shape[0]}")
     y = y.rechunk({0: tuple(points.rows), **({1: -1} if y.ndim == 2 else {})})
-    return points, list(y.to_delayed().ravel())
+    return list(y.to_delayed().ravel())
 
 
-def _same_number(points: Lazy, y: list[Any], what: str) -> list[Any]:
+def _same_number(points: Lazy, y: list[Any], what: str, name: str) -> list[Any]:
     if len(points.blocks) != len(y):
-        raise ValueError(f"X has {len(points.blocks)} {what} but y has {len(y)}: they must have the same")
+        raise ValueError(
+            f"X has {len(points.blocks)} {what} but {name} has {len(y)}: they must have the same"
+        )
     return y
 
 
-def _as_array(x: Any, name: str, blocks: int, known: bool = True) -> Any:
-    if _is_frame(x) or _is_series(x):
+def check_kind(x: Any, name: str) -> None:
+    """Raise an error for what has no blocks of numbers."""
+    if isinstance(x, Delayed):
         raise ValueError(
-            f"{name} is a dataframe, but X is an array: use X.to_dask_array(lengths=True) for both"
+            f"{name} is a Delayed, of which nothing is known: use dask.array.from_delayed or "
+            "dask.dataframe.from_delayed"
         )
-    if is_lazy(x) and not isinstance(x, da.Array):
+    if sp.issparse(x):
+        raise ValueError(f"{name} is sparse, which is not possible here: use {name}.toarray()")
+    if isinstance(x, np.ma.MaskedArray):
+        raise ValueError(f"{name} is masked, which is not possible here: use {name}.filled()")
+    if is_lazy(x) and not (isinstance(x, da.Array) or _is_frame(x) or _is_series(x)):
         raise ValueError(f"{name} must be a Dask array or dataframe, got {type(x).__name__}")
+
+
+def _as_array(x: Any, name: str, blocks: int, known: bool = True) -> Any:
     if not is_lazy(x):
         x = np.asarray(x)
         step = max(1, min(_ROWS, -(-len(x) // blocks))) if x.ndim else 1
@@ -107,11 +132,19 @@ def _is_frame(x: Any) -> bool:
 
 
 def _is_series(x: Any) -> bool:
-    return is_lazy(x) and hasattr(x, "npartitions") and hasattr(x, "name") and not isinstance(x, da.Array)
+    return is_lazy(x) and hasattr(x, "to_frame") and not _is_frame(x)
 
 
-def _check_columns(frame: Any) -> None:
-    wrong = [str(name) for name, kind in frame.dtypes.items() if getattr(kind, "kind", "O") not in "biuf"]
+def names_of(x: Any) -> np.ndarray | None:
+    """The names of the columns of a dataframe, here or not, if all of them are text."""
+    names = list(getattr(x, "columns", []))
+    return np.array(names, dtype=object) if names and all(isinstance(name, str) for name in names) else None
+
+
+def _check_columns(x: Any) -> None:
+    kinds = getattr(x, "dtypes", None)
+    known = kinds.items() if kinds is not None and hasattr(kinds, "items") else ()  # of dataframes
+    wrong = [str(name) for name, kind in known if getattr(kind, "kind", "O") not in "biuf"]
     if wrong:
         raise ValueError(
             f"columns of X that are not numbers: {', '.join(wrong)}; encode them first, for example with "

@@ -45,8 +45,8 @@ def on_cpu(plan: Plan) -> Plan:
     return replace(plan, device="cpu")
 
 
-def moved(extension: Extension, device: torch.device) -> Extension:
-    """A function of a branch on another device."""
+def moved(plan: Plan, extension: Extension, device: torch.device) -> Extension:
+    """A function of a branch on another device, within the plan's memory budget."""
     if extension.weights.device.type == device.type:
         return extension
     points, landmarks = extension.points.to(device), extension.landmarks
@@ -60,5 +60,5 @@ def moved(extension: Extension, device: torch.device) -> Extension:
         landmarks=Landmarks(points if shared else landmarks.points.to(device), blocks),
         weights=extension.weights.to(device),
         landmark_weights=extension.landmark_weights.to(device),
-        budget=resolve_budget(None, device) if device.type == "cpu" else extension.budget,
+        budget=resolve_budget(plan.memory_budget, device),
     )

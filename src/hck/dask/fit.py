@@ -1,5 +1,6 @@
 """A fit: rows to branches, messages up, trunks here, and down again."""
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,9 +16,8 @@ from hck.dask.model import Model
 from hck.dask.sampling import Training
 from hck.dask.shuffle import shuffle
 from hck.dask.targets import Targets
-from hck.dask.tasks import LeftOut
 from hck.dask.traffic import Clock, Traffic
-from hck.estimators._branched import Plan, branches_within, sizes_for
+from hck.estimators._branched import LeftOut, Plan, branches_within, sample_for, sizes_for
 from hck.memory import resolve_budget
 from hck.partition import leaf_size_for
 
@@ -33,8 +33,8 @@ class Trained:
     ----------
     model : Model
         On the workers.
-    left_out : list of list of LeftOut
-        For each tree and branch, if anything was left out.
+    left_out : LeftOut or None
+        The rows that were predicted from all others, if any.
     grams : list of ndarray
         For each tree, bᵀ (K_h + noise)⁻¹ b, of Gaussian processes.
     log_determinants : list of float
@@ -42,7 +42,7 @@ class Trained:
     """
 
     model: Model
-    left_out: list[list[LeftOut]] = field(default_factory=list)
+    left_out: LeftOut | None = None
     grams: list[np.ndarray] = field(default_factory=list)
     log_determinants: list[float] = field(default_factory=list)
 
@@ -59,25 +59,31 @@ class Sizes:
     data : Training
     columns : int
         Of right-hand sides.
+    n_branches : int or None
+        Of a tree, if that was given.
     """
 
     estimator: Any
     facts: Facts
     data: Training
     columns: int
+    n_branches: int | None
 
     @property
     def sample(self) -> int:
-        """How many rows to draw."""
-        number, size = sizes_for(self.estimator, self.data.n, self.data.features, self.columns)
-        number = self.estimator.n_branches or number
-        most = max(_FEWEST * number, _MOST_BYTES // (8 * self.data.features))
-        return min(self.data.n, most, max(size, POINTS_PER_BRANCH * number))
+        """How many rows to draw; where the number of branches was given, whatever memory there is."""
+        n, d = self.data.n, self.data.features
+        number, size = self.n_branches, n
+        if number is None:
+            number, size = sizes_for(self.estimator, n, d, self.columns)
+            size = max(size, POINTS_PER_BRANCH * number)
+        most = max(_FEWEST * number, _MOST_BYTES // (8 * d))
+        return min(n, most, size, sample_for(number))
 
     def branches(self, n_trees: int, leaf_size: int | None, rank: int) -> int:
         """Of a tree: one stays within the budget, and every thread has two where there are rows enough."""
-        if self.estimator.n_branches is not None:
-            return int(self.estimator.n_branches)
+        if self.n_branches is not None:
+            return self.n_branches
         n, d = self.data.n, self.data.features
         number = branches_within(self.estimator, n, d, self.columns, leaf_size, rank)
         leaf = leaf_size or leaf_size_for(n, rank)
@@ -129,6 +135,7 @@ class Fit:
 
     def run(self) -> Trained:
         """Rows to branches, messages up, trunks here, replies down."""
+        self._check_room()
         self.shared = self.work.submit(tasks.hold, replace(self.plan, device=self.facts.device))
         self.goal = self.work.submit(tasks.hold, self.targets)
         rows = self._split()
@@ -147,6 +154,18 @@ class Fit:
         self._ask(trained)
         self.work.keep([self.shared, *_flat(parts)])
         return trained
+
+    def _check_room(self) -> None:
+        """Warn if the rows of all trees do not fit into the workers' memory while they travel."""
+        needed, room = 2 * len(self.plan.trunks) * self.data.n * self.data.bytes_per_row, self.facts.room
+        if room is not None and needed > room:
+            warnings.warn(
+                f"the rows of all trees take about {needed / 1e9:.1f} GB while they travel, but the workers "
+                f"of the Dask cluster have {room / 1e9:.1f} GB left: Dask may be slow, or end workers; use "
+                "more or larger workers, fewer trees, or X in float32",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _split(self) -> list[list[Future]]:
         with self.clock.phase("split"):
@@ -203,7 +222,7 @@ class Fit:
         told = [self.work.gather(tree, "report") for tree in asked]
         self.clock.add("down, core-seconds", sum(seconds for seconds, _, _ in _flat(told)))
         if self.left_out:
-            trained.left_out = [[each for _, each, _ in tree if each is not None] for tree in told]
+            trained.left_out = LeftOut.in_order([[each for _, each, _ in tree] for tree in told])
         if self.process:
             trained.grams = [np.sum([gram for _, _, gram in tree], 0) for tree in told]
 

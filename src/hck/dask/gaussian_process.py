@@ -7,7 +7,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
 from hck.dask import process
-from hck.dask.base import ATTRIBUTES, EXTRA, PARAMETERS, OnCluster, as_array
+from hck.dask.base import ATTRIBUTES, EXTRA, NOTES, PARAMETERS, as_array
 from hck.dask.blocks import Block
 from hck.dask.cluster import Work, find_client, lazy, look_around
 from hck.dask.collections import is_lazy
@@ -20,7 +20,7 @@ from hck.dask.targets import WithTrend
 from hck.dask.traffic import Clock, Traffic
 from hck.estimators import HCKGaussianProcessRegressor
 from hck.estimators._base import describe_parameters
-from hck.estimators._branched import Plan, check_settings, make_trunks, with_parameters
+from hck.estimators._branched import Plan, alone, check_settings, make_trunks, refuse, with_parameters
 from hck.estimators._scaling import Scaling
 from hck.estimators._trend import Trend
 from hck.hierarchy.mixture import Mixture
@@ -32,14 +32,17 @@ def describe(cls: Any) -> Any:
     """Put what is said of all estimators, and of those on a cluster, into the docstring."""
     plain = HCKGaussianProcessRegressor.__doc__ or ""
     parameters = plain.split("Parameters\n    ----------\n    ")[1].split("\n\n    Attributes")[0]
-    for field, text in (("{parameters}", parameters), ("{cluster}", PARAMETERS), ("{fitted}", ATTRIBUTES)):
+    for field, text in (
+        *(("{parameters}", parameters), ("{cluster}", PARAMETERS)),
+        *(("{fitted}", ATTRIBUTES), ("{notes}", NOTES)),
+    ):
         cls.__doc__ = cls.__doc__.replace(field, text)
     return describe_parameters(cls)
 
 
 @describe
 @with_parameters(**EXTRA)
-class DaskHCKGaussianProcessRegressor(RegressorOnCluster, OnCluster, HCKGaussianProcessRegressor):
+class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegressor):
     """Gaussian process regression with a hierarchically compositional kernel, on a Dask cluster.
 
     As `hck.HCKGaussianProcessRegressor`, for data that are spread over machines; see `DaskHCKRegressor`.
@@ -69,6 +72,10 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, OnCluster, HCKGaussian
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during fit, if X is a dataframe.
 
+    Notes
+    -----
+    {notes}
+
     Examples
     --------
     >>> import dask.array as da
@@ -85,7 +92,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, OnCluster, HCKGaussian
     _plain = HCKGaussianProcessRegressor
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> "DaskHCKGaussianProcessRegressor":
+    def fit(self, X: Any, y: Any, noise_variance: None = None) -> "DaskHCKGaussianProcessRegressor":
         """Learn the parameters on a sample, then condition on all observations.
 
         Parameters
@@ -93,11 +100,14 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, OnCluster, HCKGaussian
         X : Dask array or dataframe of shape (n_samples, n_features)
             Of numbers, with known sizes of chunks if it is an array. Arrays of NumPy are cut into blocks.
         y : Dask array or series of shape (n_samples,)
+        noise_variance : None
+            Known variances are not possible here.
 
         Returns
         -------
         self
         """
+        refuse(noise_variance, "known variances of the noise")
         check_settings(self)
         self._check_branches()
         client, clock, traffic = find_client(self.client), Clock(), Traffic()
@@ -109,7 +119,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, OnCluster, HCKGaussian
                 if len(data.target_shape):
                     raise ValueError(f"y must have one axis, got rows of shape {data.target_shape}")
             settled = self._settled(facts)
-            sizes = Sizes(settled, facts, data, 2 + data.features)
+            sizes = Sizes(settled, facts, data, 2 + data.features, self.n_branches)
             learn_size = data.n if self.learn_size is None else self.learn_size
             with clock.phase("sample"):
                 sample = draw(work, data, max(sizes.sample, learn_size), rng)
@@ -140,7 +150,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, OnCluster, HCKGaussian
 
     def _learned(self, sample: Block, size: int) -> HCKGaussianProcessRegressor:
         """A plain estimator that has learned the parameters from some of the sample."""
-        plain = self._alone(device=None, n_trees=1)
+        plain = alone(self, device=None, n_trees=1)
         found: HCKGaussianProcessRegressor = plain.fit(sample.x[:size], sample.y[:size])
         return found
 
@@ -195,13 +205,13 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, OnCluster, HCKGaussian
         points, blocks = self._lazy_new(X)
         model, dtype = self._model, self._model.plan.dtype
         values = model.values(blocks)
-        means = [lazy(process.mean)(self._mixing, *each) for each in zip(values, blocks, strict=True)]
+        means = [lazy(Mixing.mean)(self._mixing, *each) for each in zip(values, blocks, strict=True)]
         made = as_array(means, points.rows, (), dtype)
         if not return_std:
             return made
         spread = model.variances(blocks)
         spreads = [
-            lazy(process.std)(self._mixing, *each, noise) for each in zip(values, spread, blocks, strict=True)
+            lazy(Mixing.std)(self._mixing, *each, noise) for each in zip(values, spread, blocks, strict=True)
         ]
         return made, as_array(spreads, points.rows, (), dtype)
 
@@ -214,7 +224,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, OnCluster, HCKGaussian
                 self._model.plan.trunks, self._model.gather(), self._mixing.evidence, strict=True
             )
         ]
-        made: HCKGaussianProcessRegressor = self._alone()
+        made: HCKGaussianProcessRegressor = alone(self)
         made._set_fitted(
             posterior_=Mixture(members),
             residuals_=[],
@@ -235,6 +245,13 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, OnCluster, HCKGaussian
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
         return self._refuse("log_marginal_likelihood with theta or a gradient")
+
+    def plot_history(self, ax: Any = None) -> Any:
+        """Draw the objective at each step of learning; returns matplotlib's axes."""
+        from hck.plotting import plot_learning  # which needs matplotlib
+
+        self._check_fitted()
+        return plot_learning(self, ax=ax)
 
     def standard_errors(self, step: float = 1e-3) -> Any:
         """After `to_local` only."""

@@ -8,7 +8,7 @@ import numpy as np
 from distributed import Client, Future
 
 from hck.dask import tasks
-from hck.dask.cluster import explained, lazy, without_warnings
+from hck.dask.cluster import GONE, bring, explained, lazy, wait_for
 from hck.dask.tasks import Entry, Found, Member
 from hck.estimators._branched import Plan
 
@@ -44,6 +44,7 @@ class Model:
 
         What is computed does not depend on it; but a task for a group needs no branch from elsewhere.
         """
+        self._check()
         keys = {part.key: (tree, k) for tree, parts in enumerate(self.parts) for k, part in enumerate(parts)}
         known = self.client.who_has([part for parts in self.parts for part in parts])
         by_worker = defaultdict(list)
@@ -89,14 +90,21 @@ class Model:
             if variances:
                 made = lazy(tasks.variances)(self.shared, self._parts(group), [entries])
                 spreads.append(lazy(tasks.take)(made, 0))
-        with explained("predict"), without_warnings():
-            found = list(self.client.gather(self.client.compute([*values, *spreads])))
+        found = bring(self.client, [*values, *spreads], "predict")
         return found[: len(values)], found[len(values) :]
 
     def gather(self) -> list[list[tasks.Part]]:
         """All branches, brought here."""
+        self._check()
+        wait_for(self.client, [part for parts in self.parts for part in parts], "to_local")
         with explained("to_local"):
             return [list(self.client.gather(parts)) for parts in self.parts]
+
+    def _check(self) -> None:
+        """Raise an error if the branches are no longer there."""
+        gone = any(part.status == "cancelled" for parts in self.parts for part in parts)
+        if gone or self.client.status != "running":
+            raise RuntimeError(GONE)
 
     def _parts(self, group: list[Member]) -> list[Future]:
         return [self.parts[tree][k] for tree, k in group]

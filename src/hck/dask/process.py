@@ -86,14 +86,6 @@ class Mixing:
         return found
 
 
-def mean(mixing: Mixing, values: Values, x: np.ndarray) -> np.ndarray:
-    return mixing.mean(values, x)
-
-
-def std(mixing: Mixing, values: Values, variances: Values, x: np.ndarray, noise: float) -> np.ndarray:
-    return mixing.std(values, variances, x, noise)
-
-
 def coefficients(mixing: Mixing) -> Any:
     """Of the trend's features as they came, the mean over trees."""
     beta = torch.stack([each.beta for each in mixing.evidence]).mean(0)

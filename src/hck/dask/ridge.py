@@ -3,32 +3,45 @@
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-import dask.array as da
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.metrics import r2_score
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 
+from hck.dask import score as scores
 from hck.dask import tasks
-from hck.dask.base import ATTRIBUTES, EXTRA, PARAMETERS, OnCluster, as_array
+from hck.dask.base import ATTRIBUTES, EXTRA, NOTES, PARAMETERS, OnCluster, as_array
 from hck.dask.cluster import Work, find_client, lazy, look_around
 from hck.dask.collections import is_lazy
-from hck.dask.fit import Fit, Sizes, Trained
+from hck.dask.fit import Fit, Sizes
 from hck.dask.local import forest
 from hck.dask.sampling import Training, draw, read
-from hck.dask.tasks import LeftOut
 from hck.dask.traffic import Clock, Traffic
 from hck.estimators import HCKClassifier, HCKRegressor
-from hck.estimators._branched import as_plain, check_settings, plan_ridge, with_parameters
+from hck.estimators._branched import (
+    LeftOut,
+    alone,
+    as_plain,
+    calibrate,
+    check_settings,
+    plan_ridge,
+    refuse,
+    with_parameters,
+)
 from hck.estimators._coding import Centred, OneAgainstAll
 from hck.estimators._ridge import describe_ridge
 from hck.selection.loss import Calibration
+
+_NOTES = f"""{NOTES}
+
+    Parameters are chosen on a sample of 50,000 points, or of 5000 for each branch if that is more. With
+    ``fit_time="best"`` the best candidate is used, and none are averaged."""
 
 
 def describe(cls: Any) -> Any:
     """Put what is said of all estimators, and of those on a cluster, into a docstring."""
     cls = describe_ridge(cls)
-    for field, text in (("{cluster}", PARAMETERS), ("{fitted}", ATTRIBUTES)):
+    for field, text in (("{cluster}", PARAMETERS), ("{fitted}", ATTRIBUTES), ("{notes}", _NOTES)):
         cls.__doc__ = cls.__doc__.replace(field, text)
     return cls
 
@@ -57,20 +70,21 @@ class RidgeOnCluster(OnCluster):
                 data = read(work, X, y, self._labels, 2 * facts.threads)
                 targets = self._targets(data)
             settled = self._settled(facts)
-            sizes = Sizes(settled, facts, data, len(targets.intercept))
+            sizes = Sizes(settled, facts, data, len(targets.intercept), self.n_branches)
             with clock.phase("sample"):
                 sample = draw(work, data, sizes.sample, rng)
                 traffic.sample = sample.x.nbytes + sample.y.nbytes
             with clock.phase("plan"):
                 plan, selection = plan_ridge(
-                    *(settled, self._alone(device=None)),
+                    *(settled, alone(self, device=None)),
                     lambda chosen: sizes.branches(chosen.n_trees, chosen.leaf_size, chosen.rank),
                     *(sample.x, sample.y),
+                    data.moments(),
                 )
             trained = Fit(
                 *(work, plan, data, targets, facts, traffic, clock), left_out=estimator.leave_one_out
             ).run()
-        left_out = _in_order(trained)
+        left_out = trained.left_out
         return (
             data,
             targets,
@@ -102,42 +116,29 @@ class RidgeOnCluster(OnCluster):
         ]
         return as_array(made, points.rows, (len(self.intercept_),), dtype)
 
-    def _local(self, *names: str) -> Any:
-        """The model on this machine, with these attributes beside those of all."""
+    def _local(self) -> Any:
+        """The model on this machine."""
         self._check_fitted()
         plan = self._model.plan
-        members = forest(plan.trunks, self._model.gather())
-        used = np.arange(members[0].tree.n_points) if self.left_out_rows_ is None else self.left_out_rows_
-        copied = ("intercept_", "selection_", "_left_out", "n_features_in_", "feature_names_in_", *names)
-        fitted = {name: getattr(self, name) for name in copied if hasattr(self, name)}
-        return as_plain(self._alone(), plan, members, _used=used, **fitted)
+        return as_plain(self, plan, forest(plan.trunks, self._model.gather()))
 
 
-def _in_order(trained: Trained) -> LeftOut | None:
-    """Left-out predictions, the mean over trees, in the order of rows."""
-    if not trained.left_out:
-        return None
-    trees = []
-    for branches in trained.left_out:
-        number = np.concatenate([each.number for each in branches])
-        order = np.argsort(number)
-        values = np.concatenate([each.values for each in branches])[order]
-        targets = np.concatenate([each.targets for each in branches])[order]
-        trees.append(LeftOut(number[order], values, targets))
-    return LeftOut(trees[0].number, np.mean([each.values for each in trees], 0), trees[0].targets)
-
-
-class RegressorOnCluster:
+class RegressorOnCluster(OnCluster):
     """The score of predictions of numbers."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of predictions; computed on the workers if X and y are Dask collections."""
+        """R² of predictions; computed on the workers if X is a Dask collection.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or an array here
+        y : targets, in the same blocks if X is a dataframe
+        sample_weight : weights of the rows, as y, default=None
+        """
         predicted = self.predict(X)  # type: ignore[attr-defined]
-        if not is_lazy(X):
-            return float(r2_score(y, predicted, sample_weight=sample_weight))
-        y = as_dask(y, predicted)
-        lost, spread = da.compute(((y - predicted) ** 2).sum(0), ((y - y.mean(0)) ** 2).sum(0))
-        return float(np.mean(1 - lost / spread))
+        if is_lazy(X):
+            return scores.r2(self._model.client, X, predicted, y, sample_weight)
+        return float(r2_score(self._here(y), predicted, sample_weight=self._here(sample_weight)))
 
 
 @describe
@@ -168,7 +169,7 @@ class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
 
     Notes
     -----
-    ``device=None`` means the GPUs of the workers if each of them has one, and else their CPUs.
+    {notes}
 
     Examples
     --------
@@ -189,7 +190,7 @@ class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
         return Centred(data.mean())
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> "DaskHCKRegressor":
+    def fit(self, X: Any, y: Any, sample_weight: None = None) -> "DaskHCKRegressor":
         """Train.
 
         Parameters
@@ -197,11 +198,14 @@ class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
         X : Dask array or dataframe of shape (n_samples, n_features)
             Of numbers, with known sizes of chunks if it is an array. Arrays of NumPy are cut into blocks.
         y : Dask array, series or dataframe of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : None
+            Weights are not possible here.
 
         Returns
         -------
         self
         """
+        refuse(sample_weight, "weights")
         data, _, _, fitted = self._fit(X, y)
         self._remember(data)
         self._set_fitted(**fitted, _one_target=len(data.target_shape) == 0)
@@ -223,7 +227,7 @@ class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
 
     def to_local(self) -> HCKRegressor:
         """The model on this machine, where it fits into memory: a fitted `hck.HCKRegressor`."""
-        return self._local("_one_target")
+        return self._local()
 
 
 @describe
@@ -253,6 +257,10 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during fit, if X is a dataframe.
 
+    Notes
+    -----
+    {notes}
+
     Examples
     --------
     >>> import dask.array as da
@@ -269,15 +277,10 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
     _labels = True
 
     def _targets(self, data: Training) -> OneAgainstAll:
-        classes, counts = data.classes()
-        if len(classes) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs at least two classes, but y has one class only: {classes[0]!r}"
-            )
-        return OneAgainstAll.of(classes, counts)
+        return OneAgainstAll.of(*data.classes())
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> "DaskHCKClassifier":
+    def fit(self, X: Any, y: Any, sample_weight: None = None) -> "DaskHCKClassifier":
         """Train.
 
         Parameters
@@ -285,18 +288,18 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
         X : Dask array or dataframe of shape (n_samples, n_features)
             Of numbers, with known sizes of chunks if it is an array. Arrays of NumPy are cut into blocks.
         y : Dask array or series of shape (n_samples,)
-            Class labels of any type.
+            Class labels: whole numbers or text.
+        sample_weight : None
+            Weights are not possible here.
 
         Returns
         -------
         self
         """
+        refuse(sample_weight, "weights")
         data, targets, left_out, fitted = self._fit(X, y)
-        calibration = None
-        if left_out is not None:
-            calibration = Calibration.fit(fitted["_left_out"], targets.codes(left_out.targets))
         self._remember(data)
-        self._set_fitted(**fitted, classes_=targets.classes, calibration_=calibration)
+        self._set_fitted(**fitted, classes_=targets.classes, calibration_=calibrate(targets, left_out))
         return self
 
     def predict(self, X: Any) -> Any:
@@ -320,24 +323,22 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
         return score.map_blocks(_probabilities, self.calibration_, chunks=chunks, dtype=np.float64)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of right labels; computed on the workers if X and y are Dask arrays."""
-        if not is_lazy(X):
-            return float(super().score(X, y, sample_weight))
+        """The share of right labels; computed on the workers if X is a Dask collection.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or an array here
+        y : labels, in the same blocks if X is a dataframe
+        sample_weight : weights of the rows, as y, default=None
+        """
         predicted = self.predict(X)
-        return float((as_dask(y, predicted) == predicted).mean().compute())
+        if is_lazy(X):
+            return scores.accuracy(self._model.client, X, predicted, y, sample_weight)
+        return float(accuracy_score(self._here(y), predicted, sample_weight=self._here(sample_weight)))
 
     def to_local(self) -> HCKClassifier:
         """The model on this machine, where it fits into memory: a fitted `hck.HCKClassifier`."""
-        return self._local("classes_", "calibration_")
-
-
-def as_dask(y: Any, like: da.Array) -> da.Array:
-    """Targets beside predictions, in the same chunks."""
-    if hasattr(y, "to_dask_array"):
-        return y.to_dask_array()
-    if not is_lazy(y):
-        y = da.from_array(np.asarray(y), chunks=-1)
-    return y if np.isnan(like.shape[0]) else y.rechunk({0: like.chunks[0]})
+        return self._local()
 
 
 def _labels_of(score: np.ndarray, classes: np.ndarray) -> np.ndarray:

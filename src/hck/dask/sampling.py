@@ -1,6 +1,8 @@
 """Everything about the data that has to be known before branches are worked on."""
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,9 @@ from hck.dask import blocks as on_worker
 from hck.dask.blocks import Block, Summary
 from hck.dask.cluster import Work, lazy
 from hck.dask.collections import lazy_pairs
+from hck.estimators._branched import draw_rows
+from hck.estimators._coding import count_labels
+from hck.estimators._moments import Moments
 
 
 @dataclass
@@ -55,10 +60,13 @@ class Training:
 
     def classes(self) -> tuple[np.ndarray, np.ndarray]:
         """All labels, sorted, and how often they occur."""
-        seen = [each for each in self.summaries if each.rows]
-        classes, code = np.unique(np.concatenate([each.classes for each in seen]), return_inverse=True)
-        counts = np.bincount(code, np.concatenate([each.counts for each in seen]))
-        return classes, counts
+        seen = [(each.classes, each.counts) for each in self.summaries if each.rows]
+        classes, counts = (np.concatenate(each) for each in zip(*seen, strict=True))
+        return count_labels(classes, counts)
+
+    def moments(self) -> Moments:
+        """Of the features of all rows."""
+        return reduce(add, [each.moments for each in self.summaries])
 
 
 def read(work: Work, X: Any, y: Any, labels: bool, blocks: int) -> Training:
@@ -73,8 +81,11 @@ def read(work: Work, X: Any, y: Any, labels: bool, blocks: int) -> Training:
     described = work.compute([lazy(on_worker.describe)(block, labels) for block in made])
     found = Training(made, work.gather(described, "read"), points.features, points.names)
     work.release(described)
-    if found.n == 0:
-        raise ValueError("X is empty: at least one row is needed")
+    if found.n < 2:
+        raise ValueError(
+            f"X {'has one row' if found.n else 'is empty'}: a tree on a cluster has at least two branches, "
+            "which need at least two rows"
+        )
     shapes = {each.shape for each in found.summaries if each.rows}
     if len(shapes) > 1:
         raise ValueError(f"blocks of y have different numbers of targets: {sorted(shapes)}")
@@ -82,15 +93,18 @@ def read(work: Work, X: Any, y: Any, labels: bool, blocks: int) -> Training:
 
 
 def draw(work: Work, data: Training, size: int, rng: np.random.RandomState) -> Block:
-    """So many rows, drawn at random from all blocks, in a random order."""
+    """So many rows, drawn at random from all, in a random order; the same whatever blocks they are in."""
     generator = np.random.default_rng(rng.randint(2**31 - 1))
-    rows = [each.rows for each in data.summaries]
-    counts = generator.multivariate_hypergeometric(rows, min(size, data.n), method="marginals")
-    seeds = generator.integers(2**31, size=len(rows)).tolist()
-    some = [i for i, count in enumerate(counts) if count]
-    drawn = work.compute([lazy(on_worker.draw)(data.blocks[i], int(counts[i]), seeds[i]) for i in some])
+    rows = draw_rows(data.n, min(size, data.n), generator)
+    mine = np.split(rows, np.searchsorted(rows, data.first[1:]))
+    some = [
+        (block, numbers - first)
+        for block, numbers, first in zip(data.blocks, mine, data.first, strict=True)
+        if len(numbers)
+    ]
+    drawn = work.compute([lazy(on_worker.pick)(*each) for each in some])
     parts = work.gather(drawn, "sample")
     work.release(drawn)
-    order = generator.permutation(sum(len(part.x) for part in parts))
+    order = generator.permutation(len(rows))
     x, y = (np.concatenate([getattr(part, name) for part in parts])[order] for name in ("x", "y"))
     return Block(x, y)

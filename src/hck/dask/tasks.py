@@ -10,10 +10,10 @@ from dask.sizeof import sizeof
 from torch import Tensor
 
 from hck.branches import Branch, Message, Reply
-from hck.dask.blocks import Block, as_matrix
+from hck.dask.blocks import Block
 from hck.dask.devices import CPU, moved, on_cpu, one_core, ready
 from hck.dask.targets import Targets, right_sides
-from hck.estimators._branched import Plan, probes_of
+from hck.estimators._branched import LeftOut, Plan, probes_of
 from hck.hierarchy import Blueprint, Extension
 from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
@@ -91,22 +91,6 @@ class Sent:
 
     message: Message
     seconds: float
-
-
-@dataclass
-class LeftOut:
-    """Some rows of a branch, predicted from all others.
-
-    Attributes
-    ----------
-    number : ndarray of shape (rows,)
-    values, targets : ndarray of shape (rows, columns)
-        Predictions, and what they are predictions of.
-    """
-
-    number: np.ndarray
-    values: np.ndarray
-    targets: np.ndarray
 
 
 @dataclass
@@ -208,9 +192,10 @@ def down(
     probes = None if n is None else probes_of(rows.number, n)
     with one_core():
         piece = ready(plan).down(tree, branch, rows.x, b, reply, probes)
-        part = Part(moved(piece.extension, CPU), rows.number)
-    if piece.left_out is not None:
-        part.left_out = LeftOut(rows.number[probes], piece.left_out.numpy(), b[probes])
+        part = Part(moved(plan, piece.extension, CPU), rows.number)
+    if n is not None:
+        piece.rows = torch.from_numpy(rows.number)
+        part.left_out = piece.probed(n)
     part.seconds = thread_time() - start
     return part
 
@@ -222,7 +207,8 @@ def condition(plan: Plan, targets: Targets, tree: int, branch: int, rows: Rows, 
         grown = ready(plan).grow(tree, branch, rows.x)
         solved = grown.solve(grown.factor(plan.noise, torch.as_tensor(b)), reply)
         weights = grown.blueprint.layout.unsort(solved.weights).double().cpu().numpy()
-        part = Part(moved(solved, CPU), rows.number, targets=b, above=reply.covariance, gram=b.T @ weights)
+        solved = moved(plan, solved, CPU)
+        part = Part(solved, rows.number, targets=b, above=reply.covariance, gram=b.T @ weights)
     part.seconds = thread_time() - start
     return part
 
@@ -233,11 +219,6 @@ def report(part: Part) -> tuple[float, LeftOut | None, np.ndarray | None]:
 
 
 # Predictions -----------------------------------------------------------------------------------------
-
-
-def check_new(x: Any, number: int, features: int) -> np.ndarray:
-    """A block of new points."""
-    return as_matrix(x, number, features)
 
 
 def count(x: np.ndarray) -> int:
@@ -257,7 +238,7 @@ def evaluate(plan: Plan, parts: list[Part], entries: list[Entry]) -> list[Found]
     for part, entry in zip(parts, entries, strict=True):
         if len(entry.x):
             with one_core():
-                made = moved(part.extension, torch.device(plan.device))
+                made = moved(plan, part.extension, torch.device(plan.device))
                 values = made(plan.points(entry.x)).cpu().numpy()
             found.append(Found(entry.tree, entry.where, values))
     return found
@@ -285,7 +266,7 @@ def variances(plan: Plan, parts: list[Part], blocks: list[list[Entry]]) -> list[
 def _uncertainty(plan: Plan, part: Part, jitter: float) -> Uncertainty:
     assert part.above is not None
     assert part.targets is not None
-    own = moved(part.extension, torch.device(plan.device))
+    own = moved(plan, part.extension, torch.device(plan.device))
     at_once = leaves_at_once(own.points, own.tree.n_leaves, own.landmarks.rank, own.budget)
     layout = Layout.of(own.tree, at_once).cut(1)[1][0]
     source = Blueprint(own.kernel, own.points, own.landmarks, jitter, layout, own.budget)

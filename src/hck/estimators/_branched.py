@@ -1,7 +1,8 @@
 """Estimators whose trees are worked on branch by branch: what they share, wherever the branches are."""
 
 import inspect
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,18 +15,22 @@ from torch import Tensor
 from hck.branches import Branch, Message, Reply, Trunk, branches_for
 from hck.branches.trunk import POINTS_PER_BRANCH, check_partition
 from hck.estimators._base import _DTYPES
+from hck.estimators._coding import OneAgainstAll
+from hck.estimators._moments import Moments
 from hck.estimators._ridge import RidgeEstimator
 from hck.estimators._scaling import Scaling
 from hck.hierarchy import Extension, Forest
 from hck.kernels import Kernel
 from hck.memory import resolve_budget
 from hck.partition import leaf_size_for
-from hck.points import Points, as_points
+from hck.points import DensePoints, Points, as_points
 from hck.selection.auto import Selection
+from hck.selection.loss import Calibration
 
 _CHOSEN_ON = 50_000  # points on which parameters are chosen
 _PROBED = 100_000  # points that are predicted from all others, about
 _LANDMARKS = ("uniform", "kmeans", "farthest")
+_MORE = ("_one_target", "classes_", "calibration_")  # that a regressor or a classifier has
 _AUTO = (1024, 128)  # leaf size and rank to reckon with before they are chosen
 
 
@@ -137,6 +142,50 @@ class Piece:
     observed: Tensor | None = None
     rows: Tensor | None = None
 
+    def probed(self, n: int) -> "LeftOut":
+        """What was predicted from all others, of n rows in all."""
+        assert self.rows is not None
+        assert self.observed is not None
+        assert self.left_out is not None
+        number = self.rows.cpu().numpy()
+        observed, values = self.observed.cpu().numpy(), self.left_out.cpu().numpy()
+        return LeftOut(number[probes_of(number, n)], observed, values)
+
+
+@dataclass
+class LeftOut:
+    """Some rows, each predicted from all others.
+
+    Attributes
+    ----------
+    number : ndarray of shape (rows,)
+        Where they are among all.
+    observed, values : ndarray of shape (rows, columns)
+        Right-hand sides, and predictions of them.
+    """
+
+    number: np.ndarray
+    observed: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def in_order(cls, trees: Iterable[list["LeftOut"]]) -> "LeftOut":
+        """Those of the branches of all trees: the mean over trees, in the order of rows."""
+        every = []
+        for branches in trees:
+            found = zip(*((each.number, each.observed, each.values) for each in branches), strict=True)
+            number, observed, values = map(np.concatenate, found)
+            order = np.argsort(number)
+            every.append(values[order])
+        return cls(number[order], observed[order], np.mean(every, 0))
+
+
+def calibrate(coding: OneAgainstAll, left_out: LeftOut | None) -> Calibration | None:
+    """From decision values to probabilities, if something was left out."""
+    if left_out is None:
+        return None
+    return Calibration.fit(left_out.values + coding.intercept, coding.codes(left_out.observed))
+
 
 def with_parameters(**more: Any) -> Callable[[Any], Any]:
     """A decorator that gives an estimator more parameters than the class that it extends, with defaults."""
@@ -156,6 +205,23 @@ def with_parameters(**more: Any) -> Callable[[Any], Any]:
         return cls
 
     return extend
+
+
+def parameters_of(estimator: Any) -> dict[str, Any]:
+    """Those that the estimator of one machine has, too."""
+    given = estimator.get_params(deep=False)
+    return {name: given[name] for name in estimator._plain._get_param_names()}
+
+
+def alone(estimator: Any, **changes: Any) -> Any:
+    """The estimator of one machine with the same parameters, not fitted."""
+    return estimator._plain(**{**parameters_of(estimator), **changes})
+
+
+def refuse(given: Any, what: str) -> None:
+    """Raise an error for what is taken into account on one machine only."""
+    if given is not None:
+        raise ValueError(f"{what} are not supported branch by branch: train in memory, on one machine")
 
 
 def check_settings(estimator: Any) -> None:
@@ -179,7 +245,22 @@ def sizes_for(estimator: Any, n: int, d: int, columns: int) -> tuple[int, int]:
     number = branches_within(estimator, n, d, columns, leaf, rank)
     budget = resolve_budget(estimator.memory_budget, torch.device(estimator.device or "cpu"))
     room = max(64 * number, int(budget / (32 * (d + columns))))  # a quarter of the budget
-    return number, min(n, room, max(_CHOSEN_ON, POINTS_PER_BRANCH * number))
+    return number, min(n, room, sample_for(number))
+
+
+def sample_for(n_branches: int) -> int:
+    """How many points to draw, where memory is not short."""
+    return max(_CHOSEN_ON, POINTS_PER_BRANCH * n_branches)
+
+
+def draw_rows(n: int, size: int, generator: np.random.Generator) -> np.ndarray:
+    """So many different numbers below n, sorted; in memory for as many, whatever n is."""
+    if 4 * size >= n:
+        return np.sort(generator.permutation(n)[:size])
+    found = np.unique(generator.integers(0, n, size))
+    while len(found) < size:
+        found = np.union1d(found, generator.integers(0, n, size - len(found)))
+    return found
 
 
 def branches_within(
@@ -203,6 +284,7 @@ def plan_ridge(
     n_branches: Callable[[Selection], int],
     x: np.ndarray,
     y: np.ndarray,
+    moments: Moments,
 ) -> tuple[Plan, Selection]:
     """Settle everything for ridge regression by a sample of the points.
 
@@ -215,24 +297,19 @@ def plan_ridge(
     n_branches : callable
         What was chosen ↦ how many.
     x, y : ndarray of shape (sample, d) and (sample, …)
+    moments : Moments
+        Of the features of all points, by which they are scaled if that is asked for.
     """
     rng = check_random_state(estimator.random_state)
-    device = str(estimator.device or "cpu")
-    kernel = estimator._given_kernel()
+    device, kernel = str(estimator.device or "cpu"), estimator._given_kernel()
+    kind = None if estimator.scale == "auto" else estimator.scale
+    scaling = moments.scaling(kind, torch.device(device))
     if kernel is not None and not isinstance(estimator.alpha, str) and not isinstance(estimator.rank, str):
         n_trees = 1 if isinstance(estimator.n_trees, str) else estimator.n_trees
         selection = Selection(kernel, float(estimator.alpha), n_trees, estimator.leaf_size, estimator.rank)
-        scaling = Scaling.of(estimator._scale_kind(), as_points(x, device=torch.device(device)))
     else:
         some = rng.permutation(len(x))[:_CHOSEN_ON]
-        if isinstance(plain, ClassifierMixin) and len(np.unique(y[some])) < 2:
-            raise ValueError(
-                f"the {len(some):,} rows on which parameters are chosen are all of one class: give "
-                "lengthscale, alpha and rank"
-            )
-        plain.fit(x[some], y[some])
-        selection, scaling = plain.selection_, plain._scaling
-        selection.blend = []
+        selection, scaling = _choose(plain, scaling, x[some], y[some])
     seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
     plan = Plan(
         *(selection.kernel, selection.alpha, scaling, [], seeds, selection.leaf_size),
@@ -242,18 +319,53 @@ def plan_ridge(
     return plan, selection
 
 
-def as_plain(plain: RidgeEstimator, plan: Plan, members: list[Extension], **fitted: Any) -> RidgeEstimator:
-    """An estimator as if it had been fitted in memory.
+def _choose(
+    plain: RidgeEstimator, scaling: Scaling, x: np.ndarray, y: np.ndarray
+) -> tuple[Selection, Scaling]:
+    """What a plain estimator chooses for points in memory, and how features are scaled for it.
+
+    By the scaling that is given, unless the choice is its own; nothing is left out, and no candidates are
+    averaged.
+    """
+    if isinstance(plain, ClassifierMixin) and len(np.unique(y)) < 2:
+        raise ValueError(
+            f"the {len(x):,} rows on which parameters are chosen are all of one class: give lengthscale, "
+            "alpha and rank"
+        )
+    if plain.fit_time == "best":
+        warnings.warn(
+            "fit_time='best' averages several candidates on one machine only: branch by branch, the best of "
+            "them is used",
+            UserWarning,
+            stacklevel=2,
+        )
+    plain.leave_one_out = False
+    if plain.scale == "auto":
+        plain.fit(x, y)
+        return plain.selection_, plain._scaling
+    plain.scale = None
+    scaled = scaling(as_points(x, device=torch.device(plain.device or "cpu")), torch.float64)
+    assert isinstance(scaled, DensePoints)
+    plain.fit(scaled.x.cpu().numpy(), y)
+    return plain.selection_, scaling
+
+
+def as_plain(estimator: Any, plan: Plan, members: list[Extension]) -> RidgeEstimator:
+    """An estimator of one machine, as if it had been fitted in memory.
 
     Parameters
     ----------
-    plain : RidgeEstimator
-        With the parameters that it should have.
+    estimator : estimator
+        What was fitted branch by branch.
     members : list of Extension
         The functions of the trees.
-    fitted
-        Other attributes.
     """
+    rows, plain = estimator.left_out_rows_, alone(estimator)
+    names = ("intercept_", "selection_", "n_features_in_", "feature_names_in_", "_left_out", *_MORE)
+    plain._set_fitted(
+        _used=np.arange(members[0].tree.n_points) if rows is None else rows,
+        **{name: getattr(estimator, name) for name in names if hasattr(estimator, name)},
+    )
     plain._set_fitted(
         trees_=[member.tree for member in members],
         forest_=Forest([*members]),
@@ -262,9 +374,9 @@ def as_plain(plain: RidgeEstimator, plan: Plan, members: list[Extension], **fitt
         _weight=None,
         _objects=False,
         _categories=None,
-        **fitted,
     )
-    return plain
+    made: RidgeEstimator = plain
+    return made
 
 
 def make_trunks(plan: Plan, x: np.ndarray, n_branches: int, rank: int, jitter: float | None) -> list[Trunk]:

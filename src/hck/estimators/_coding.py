@@ -1,8 +1,11 @@
 """Right-hand sides that branches solve for, from what users call y."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+MOST_CLASSES = 10_000
 
 
 @dataclass
@@ -39,6 +42,8 @@ class OneAgainstAll:
     @classmethod
     def of(cls, classes: np.ndarray, counts: np.ndarray) -> "OneAgainstAll":
         """From the labels of all rows, and how often they occur."""
+        if len(classes) < 2:
+            raise ValueError(f"at least two classes are needed, but y has one class only: {classes[0]!r}")
         mean = 2 * counts / counts.sum() - 1
         return cls(classes, mean[1:] if len(classes) == 2 else mean)
 
@@ -59,3 +64,68 @@ class OneAgainstAll:
 
 
 Coding = Centred | OneAgainstAll
+
+
+# Labels ----------------------------------------------------------------------------------------------
+
+
+def as_labels(y: np.ndarray, first: int = 0, where: str = "") -> np.ndarray:
+    """Labels of some rows, as numbers or text: shape (rows,).
+
+    Parameters
+    ----------
+    y : ndarray of shape (rows,) or (rows, 1)
+    first : int
+        The number of the first row, for messages.
+    where : str
+        More about where they are, for messages: " of block 3".
+    """
+    if y.ndim not in (1, 2) or (y.ndim == 2 and y.shape[1] != 1):
+        raise ValueError(f"y has the shape {y.shape}{where}: labels must be one column")
+    y = y.reshape(-1)
+    if y.dtype.kind == "O":
+        y = _of_objects(y, first, where)
+    if y.dtype.kind == "f":
+        _refuse(~np.isfinite(y), "y has NaN or infinity", y, first, where)
+        _refuse(y != np.floor(y), "Unknown label type: y has continuous numbers", y, first, where)
+    elif y.dtype.kind not in "biuUS":
+        raise ValueError(f"labels of type {y.dtype}{where} are not possible: use whole numbers or text")
+    return np.char.decode(y) if y.dtype.kind == "S" else y
+
+
+def _of_objects(y: np.ndarray, first: int, where: str) -> np.ndarray:
+    """Python's objects as what they are."""
+    _refuse(np.array([is_missing(label) for label in y], bool), "y has no label", y, first, where)
+    if all(isinstance(label, bytes) for label in y):
+        return y.astype("S")
+    if all(isinstance(label, int | float | np.number | np.bool_) for label in y):
+        return np.array(y.tolist())
+    text = np.array([isinstance(label, str) for label in y], bool)
+    _refuse(~text, "y is text, but has something else", y, first, where)
+    return y.astype("U")
+
+
+def is_missing(value: Any) -> bool:
+    """Whether it is None, NaN or pandas' NA, which is not even equal to itself."""
+    same = value == value
+    return value is None or not isinstance(same, bool | np.bool_) or not same
+
+
+def _refuse(wrong: np.ndarray, what: str, y: np.ndarray, first: int, where: str) -> None:
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{what} in row {first + row:,}{where}: {y[row : row + 1].tolist()[0]!r}")
+
+
+def count_labels(y: np.ndarray, times: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Different labels, sorted, and how often they occur.
+
+    Parameters
+    ----------
+    times : ndarray of shape (rows,), optional
+        How often each of y was seen; else once.
+    """
+    classes, code = np.unique(y.reshape(-1), return_inverse=True)
+    if len(classes) > MOST_CLASSES:
+        raise ValueError(f"y has more than {MOST_CLASSES:,} different labels: are these classes?")
+    return classes, np.bincount(code, times, len(classes))

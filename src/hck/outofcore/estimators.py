@@ -13,11 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 from hck.branches import assemble_forest
 from hck.estimators import HCKClassifier, HCKRegressor
 from hck.estimators._branched import (
+    LeftOut,
     Piece,
+    alone,
     as_plain,
     branches_within,
+    calibrate,
     check_settings,
+    parameters_of,
     plan_ridge,
+    refuse,
     sizes_for,
     with_parameters,
 )
@@ -30,7 +35,6 @@ from hck.outofcore.spool import Spool
 from hck.outofcore.targets import Labels, Numbers, Targets
 from hck.progress import track
 from hck.selection.auto import Selection
-from hck.selection.loss import Calibration
 
 _PLAN, _MODEL = "plan", "model"
 _NOT_KEPT = ("device", "random_state")  # of parameters, in a model
@@ -43,13 +47,18 @@ class DiskRidge(RidgeEstimator):
     folder: Any
     _plain: type[RidgeEstimator]
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
     def _fit(self, X: Any, y: Any, targets: Targets) -> None:
         if self.folder is None:
             raise ValueError("folder=None: name a folder that the model, and what it is made of, can go to")
         check_settings(self)
         rows, target = as_pair(X, y)
         job = Job(Path(self.folder), self._resolve_device(None))
-        kept = {name: value for name, value in self._parameters().items() if name not in _MAY_CHANGE}
+        kept = {name: value for name, value in parameters_of(self).items() if name not in _MAY_CHANGE}
         data = {"X": rows.fingerprint(), "y": target.fingerprint()}
         with job.alone():
             job.claim({"class": type(self).__name__, **kept, **data}, _PLAN)
@@ -59,15 +68,11 @@ class DiskRidge(RidgeEstimator):
             job.forget("points", "messages")
         self._adopt(job, job.load(_MODEL))
 
-    def _parameters(self) -> dict[str, Any]:
-        """Those of a plain estimator."""
-        return {name: value for name, value in self.get_params(deep=False).items() if name != "folder"}
-
     def _settle(self, rows: Rows, target: Rows, targets: Targets) -> dict[str, Any]:
         """Look at all rows, and decide everything by a sample of them."""
         _, size = sizes_for(self, rows.n, rows.width, target.width)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        x, y = steps.survey(rows, target, targets, size, seed, bool(self.verbose))
+        x, y, moments = steps.survey(rows, target, targets, size, seed, bool(self.verbose))
         coding = targets.coding()
         columns = len(coding.intercept)
 
@@ -75,11 +80,11 @@ class DiskRidge(RidgeEstimator):
             number = branches_within(self, rows.n, rows.width, columns, chosen.leaf_size, chosen.rank)
             return min(number, 2 ** ((len(x) // 64).bit_length() - 1) if len(x) >= 128 else 2)
 
-        plain = self._plain(**self._parameters())
-        plan, selection = plan_ridge(self, plain, branches, x, y if y.shape[1] > 1 else y[:, 0])
+        y = y if y.shape[1] > 1 else y[:, 0]
+        plan, selection = plan_ridge(self, alone(self), branches, x, y, moments)
         return {
             "class": type(self).__name__,
-            "parameters": {k: v for k, v in self._parameters().items() if k not in _NOT_KEPT},
+            "parameters": {k: v for k, v in parameters_of(self).items() if k not in _NOT_KEPT},
             "plan": plan,
             "selection": selection,
             "coding": coding,
@@ -99,8 +104,8 @@ class DiskRidge(RidgeEstimator):
         steps.deal(rows, target, targets, coding, plan, spool, show)
         steps.train(job, plan, spool, rows.n, self.leave_one_out, show)
         if self.leave_one_out:
-            numbers, observed, predicted = steps.left_out(job, plan, rows.n)
-            known = {**known, "left_out": (numbers, observed, predicted)}
+            found = steps.left_out(job, plan, rows.n)
+            known = {**known, "left_out": (found.number, found.observed, found.values)}
         job.keep(_MODEL, known)
 
     def _adopt(self, job: Job, known: dict[str, Any]) -> None:
@@ -110,12 +115,12 @@ class DiskRidge(RidgeEstimator):
         self._known = known
         self._pieces = _Pieces(job, resolve_budget(self.memory_budget, torch.device("cpu")) // 4)
         self.n_features_in_, intercept = known["shape"][1], known["coding"].intercept
-        numbers, _, values = known.get("left_out", (None, None, None))
+        left_out = _left_out(known)
         self._set_fitted(
             intercept_=intercept,
             selection_=known["selection"],
-            left_out_rows_=numbers,
-            _left_out=None if values is None else values + intercept,
+            left_out_rows_=None if left_out is None else left_out.number,
+            _left_out=None if left_out is None else left_out.values + intercept,
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -172,14 +177,12 @@ class DiskRidge(RidgeEstimator):
         ]
         rows = [[piece.rows for piece in each if piece.rows is not None] for each in pieces]
         members = assemble_forest(plan.trunks, [[piece.extension for piece in each] for each in pieces], rows)
-        used = np.arange(members[0].tree.n_points) if self.left_out_rows_ is None else self.left_out_rows_
-        names = ("intercept_", "selection_", "n_features_in_", "_left_out")
-        fitted = {name: getattr(self, name) for name in names} | self._more()
-        return as_plain(self._plain(**self._parameters()), plan, members, _used=used, **fitted)
+        return as_plain(self, plan, members)
 
-    def _more(self) -> dict[str, Any]:
-        """What a plain estimator of this kind has beside that."""
-        return {}
+
+def _left_out(known: dict[str, Any]) -> LeftOut | None:
+    """Of what a finished job has found."""
+    return LeftOut(*known["left_out"]) if "left_out" in known else None
 
 
 class _Pieces:
@@ -224,7 +227,8 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
     memory_budget : int, float, str or None
         Bytes, or text such as ``"2GiB"``. The tree is cut into as many branches as this needs.
     others : as in `HCKRegressor`
-        `partition` is one of ``"random_projection"``, ``"pca"`` and ``"kd"``.
+        `partition` is one of ``"random_projection"``, ``"pca"`` and ``"kd"``. With ``fit_time="best"`` the
+        best candidate is used, and none are averaged.
 
     Attributes
     ----------
@@ -255,16 +259,13 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
         X, y : array-like or path-like
             See `hck.outofcore.as_rows`. For parquet files y may be the name of a column.
         """
-        _no_weights(sample_weight)
+        refuse(sample_weight, "weights")
         self._fit(X, y, Numbers())
         return self
 
     def _adopt(self, job: Job, known: dict[str, Any]) -> None:
         super()._adopt(job, known)
         self._one_target = known["is_vector"]
-
-    def _more(self) -> dict[str, Any]:
-        return {"_one_target": self._one_target}
 
 
 @with_parameters(folder=None)
@@ -290,22 +291,11 @@ class DiskHCKClassifier(DiskRidge, HCKClassifier):
         X, y : array-like or path-like
             See `hck.outofcore.as_rows`. For parquet files y may be the name of a column.
         """
-        _no_weights(sample_weight)
+        refuse(sample_weight, "weights")
         self._fit(X, y, Labels())
         return self
 
     def _adopt(self, job: Job, known: dict[str, Any]) -> None:
         super()._adopt(job, known)
-        coding = known["coding"]
-        self.classes_, self.calibration_ = coding.classes, None
-        if "left_out" in known:
-            code = coding.codes(known["left_out"][1])
-            self.calibration_ = Calibration.fit(self._left_out, code, None)
-
-    def _more(self) -> dict[str, Any]:
-        return {"classes_": self.classes_, "calibration_": self.calibration_}
-
-
-def _no_weights(sample_weight: Any) -> None:
-    if sample_weight is not None:
-        raise ValueError("weights are not supported for data on disk")
+        self.classes_ = known["coding"].classes
+        self.calibration_ = calibrate(known["coding"], _left_out(known))

@@ -7,8 +7,9 @@ import numpy as np
 import torch
 
 from hck.branches import Message
-from hck.estimators._branched import Piece, Plan, probes_of
+from hck.estimators._branched import LeftOut, Plan, draw_rows, probes_of
 from hck.estimators._coding import Coding
+from hck.estimators._moments import Moments
 from hck.outofcore.job import Job
 from hck.outofcore.rows import Rows, check_numbers
 from hck.outofcore.spool import Spool
@@ -20,25 +21,28 @@ _UNEVEN = 1.5  # times the mean, from which a branch is too large
 
 def survey(
     rows: Rows, target: Rows, targets: Targets, size: int, seed: int, show: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Check all rows, let `targets` see theirs, and draw about `size` of them: features and targets."""
-    chosen = draw(rows.n, size, np.random.default_rng(seed))
+) -> tuple[np.ndarray, np.ndarray, Moments]:
+    """Check all rows, let `targets` see theirs, and draw some of them.
+
+    Returns
+    -------
+    x, y : ndarray of shape (size, …)
+        Features and targets of those that were drawn.
+    moments : Moments
+        Of the features of all.
+    """
+    chosen = draw_rows(rows.n, size, np.random.default_rng(seed))
     step = rows.block_size(target.width)
     found: list[tuple[np.ndarray, np.ndarray]] = []
+    moments = Moments.none(rows.width)
     for first, x, y in _blocks(rows, target, step, 0, "Look at all rows", show):
         x, y = check_numbers(x, first, rows.called), targets.check(y, first)
         targets.see(y)
+        moments += Moments.of(x)
         begin, end = np.searchsorted(chosen, [first, first + len(x)])
         mine = chosen[begin:end] - first
         found.append((x[mine], y[mine]))
-    return np.concatenate([x for x, _ in found]), np.concatenate([y for _, y in found])
-
-
-def draw(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    """About `size` different numbers below n, sorted; in memory for as many."""
-    if 4 * size >= n:
-        return np.sort(rng.permutation(n)[:size])
-    return np.unique(rng.integers(0, n, size))
+    return np.concatenate([x for x, _ in found]), np.concatenate([y for _, y in found]), moments
 
 
 def deal(
@@ -84,23 +88,12 @@ def train(job: Job, plan: Plan, spool: Spool, n: int, probe: bool, show: bool) -
                 job.keep(piece_name(tree, branch), piece)
 
 
-def left_out(job: Job, plan: Plan, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Row numbers, observed and predicted right-hand sides of the rows that were left out, one at a time."""
-    total: Any = 0.0
-    for tree, branches in enumerate(plan.branches):
-        rows, values, observed = [], [], []
-        for branch in branches:
-            piece: Piece = job.load(piece_name(tree, branch))
-            assert piece.rows is not None
-            assert piece.left_out is not None
-            assert piece.observed is not None
-            numbers = piece.rows.cpu().numpy()
-            rows.append(numbers[probes_of(numbers, n)])
-            values.append(piece.left_out.cpu().numpy())
-            observed.append(piece.observed.cpu().numpy())
-        order = np.argsort(np.concatenate(rows))
-        total = total + np.concatenate(values)[order]
-    return np.concatenate(rows)[order], np.concatenate(observed)[order], total / len(plan.trunks)
+def left_out(job: Job, plan: Plan, n: int) -> LeftOut:
+    """The rows that were left out, one at a time."""
+    return LeftOut.in_order(
+        [job.load(piece_name(tree, branch)).probed(n) for branch in branches]
+        for tree, branches in enumerate(plan.branches)
+    )
 
 
 def piece_name(tree: int, branch: int) -> str:

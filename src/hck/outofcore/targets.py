@@ -3,12 +3,9 @@
 from abc import ABC, abstractmethod
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
-from hck.estimators._coding import Centred, Coding, OneAgainstAll
+from hck.estimators._coding import Centred, Coding, OneAgainstAll, as_labels, count_labels
 from hck.outofcore.rows import check_numbers
-
-_MOST_CLASSES = 10_000
 
 
 class Targets(ABC):
@@ -48,39 +45,18 @@ class Labels(Targets):
     """Class labels, which have to be counted."""
 
     def __init__(self) -> None:
-        self.counts: dict[object, int] = {}
+        self.seen: tuple[np.ndarray, np.ndarray] | None = None
 
     def check(self, y: np.ndarray, first: int) -> np.ndarray:
-        if y.shape[1] != 1:
-            raise ValueError(f"class labels must be one column, got {y.shape[1]}")
-        if y.dtype.kind == "f":
-            check_numbers(y, first, "y")
-        elif y.dtype.kind == "S":
-            y = y.astype("U")
-        elif y.dtype.kind == "O":
-            y = _text(y, first)
-        return y
+        return as_labels(y, first)[:, None]
 
     def see(self, y: np.ndarray) -> None:
-        for label, count in zip(*np.unique(y, return_counts=True), strict=True):
-            self.counts[label] = self.counts.get(label, 0) + int(count)
-        if len(self.counts) > _MOST_CLASSES:
-            raise ValueError(f"y has more than {_MOST_CLASSES:,} different labels: are these classes?")
+        found = count_labels(y)
+        if self.seen is not None:
+            both = [np.concatenate(pair) for pair in zip(self.seen, found, strict=True)]
+            found = count_labels(*both)
+        self.seen = found
 
     def coding(self) -> Coding:
-        classes = np.sort(np.array(list(self.counts)))
-        check_classification_targets(classes)
-        if len(classes) < 2:
-            raise ValueError(f"at least two classes are needed, but y has only {classes.tolist()}")
-        return OneAgainstAll.of(classes, np.array([self.counts[label] for label in classes.tolist()]))
-
-
-def _text(y: np.ndarray, first: int) -> np.ndarray:
-    """Labels of mixed types, or text, as text."""
-    if all(isinstance(label, bytes) for label in y.ravel()):
-        return np.char.decode(y.astype("S"))
-    wrong = [i for i, label in enumerate(y[:, 0]) if not isinstance(label, str)]
-    if wrong:
-        label = y[wrong[0], 0]
-        raise ValueError(f"y has {label!r} in row {first + wrong[0]:,}, where text is expected")
-    return y.astype("U")
+        assert self.seen is not None
+        return OneAgainstAll.of(*self.seen)
