@@ -27,28 +27,31 @@ class _Shelf:
     """
 
     def __init__(self) -> None:
-        self.free: list[Tensor] = []  # the one that was used last comes last
-        self.returned: deque[Tensor] = deque()  # from finalizers, which may run at any time: no lock there
-        self.used = self.most_used = 0  # bytes
+        self.free: list[tuple[int, Tensor]] = []  # bytes and memory; the one that was used last comes last
+        self.returned: deque[tuple[int, Tensor]] = (
+            deque()
+        )  # by finalizers, at any time: no lock
+        self.used = self.unused = self.most_used = 0  # bytes
         self.lock = threading.Lock()
 
-    def take(self, size: int) -> Tensor:
+    def take(self, size: int) -> tuple[int, Tensor]:
         """A piece of at least that many bytes."""
         with self.lock:
             while self.returned:
                 self.free.append(self.returned.popleft())
-                self.used -= len(self.free[-1])
-            suiting = [i for i, piece in enumerate(self.free) if size <= len(piece) <= _SLACK * size]
-            if suiting:
-                piece = self.free.pop(min(suiting, key=lambda i: len(self.free[i])))
-            else:
-                piece = torch.empty(size, dtype=torch.uint8)
-            self.used += len(piece)
+                self.used -= self.free[-1][0]
+                self.unused += self.free[-1][0]
+            suiting = [(bytes, i) for i, (bytes, _) in enumerate(self.free) if size <= bytes <= _SLACK * size]
+            piece = self.free.pop(min(suiting)[1]) if suiting else None
+            self.used += size if piece is None else piece[0]
+            self.unused -= 0 if piece is None else piece[0]
             self.most_used = max(self.most_used, self.used)
-            unused = sum(map(len, self.free))
-            while self.used + unused > self.most_used:
-                unused -= len(self.free.pop(0))
-            return piece
+            dropped = []  # and given back to the system when the lock is open again
+            while self.used + self.unused > self.most_used:
+                dropped.append(self.free.pop(0))
+                self.unused -= dropped[-1][0]
+        del dropped
+        return piece or (size, torch.empty(size, dtype=torch.uint8))
 
 
 _shelf: _Shelf | None = None
@@ -74,6 +77,6 @@ def room(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Te
     if shelf is None or device.type != "cpu" or size < _LEAST_BYTES:
         return torch.empty(shape, dtype=dtype, device=device)
     piece = shelf.take(size)
-    array = piece[:size].numpy()  # which the tensor and all its views keep
+    array = piece[1][:size].numpy()  # which the tensor and all its views keep
     weakref.finalize(array, shelf.returned.append, piece).atexit = False
     return torch.from_numpy(array).view(dtype).view(shape)
