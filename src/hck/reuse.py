@@ -28,9 +28,7 @@ class _Shelf:
 
     def __init__(self) -> None:
         self.free: list[tuple[int, Tensor]] = []  # bytes and memory; the one that was used last comes last
-        self.returned: deque[tuple[int, Tensor]] = (
-            deque()
-        )  # by finalizers, at any time: no lock
+        self.returned: deque[tuple[int, Tensor]] = deque()  # by finalizers, at any time: no lock
         self.used = self.unused = self.most_used = 0  # bytes
         self.lock = threading.Lock()
 
