@@ -94,25 +94,27 @@ class RandomProjection(HyperplaneCutter):
         if not isinstance(points, DensePoints) or points.device.type != "cpu":
             return None
         state, nodes = generator.get_state(), Halvings.of(len(points), leaf_size)
+        if not nodes.counts:
+            return []
         drawn = [self._draw(count, points, generator) for count in nodes.counts]
         after = generator.get_state()
         spare = _random_directions(_SPARE_DIRECTIONS, points, generator)
         generator.set_state(after)  # as if nothing more had been drawn
-        first = [0, *accumulate(len(directions) for directions, _ in drawn)]
-        pick = torch.cat([pick + at for (_, pick), at in zip(drawn, first, strict=False)] or [order[:0]])
-        directions = torch.cat([*(directions for directions, _ in drawn), spare])
+        # All directions, those of a level after those of the levels above, and where they begin.
+        directions = torch.cat([*(own for own, _ in drawn), spare])
+        *first, first_spare = accumulate((len(own) for own, _ in drawn), initial=0)
+        pick = torch.cat([which + at for (_, which), at in zip(drawn, first, strict=True)])
         below, above = halve_all(points.x, order, nodes, directions, pick, len(spare))
         if _tied(below, above).any():  # to be mended, level by level
             generator.set_state(state)
             torch.arange(len(order), out=order)
             return None
         rules = []
-        for (own, _), at, chosen, middle in zip(
-            drawn, first, pick.split(nodes.counts), ((below + above) / 2).split(nodes.counts), strict=False
-        ):
-            is_spare = chosen >= first[-1]
-            chosen = torch.where(is_spare, chosen - first[-1] + len(own), chosen - at)
-            rules.append(HyperplaneRule(torch.cat([own, spare]) if is_spare.any() else own, chosen, middle))
+        middles = ((below + above) / 2).split(nodes.counts)
+        for (own, _), at, which, middle in zip(drawn, first, pick.split(nodes.counts), middles, strict=True):
+            is_spare = which >= first_spare
+            which = torch.where(is_spare, which - first_spare + len(own), which - at)
+            rules.append(HyperplaneRule(torch.cat([own, spare]) if is_spare.any() else own, which, middle))
         return list(zip(nodes.halves, rules, strict=True))
 
     def _draw(self, nodes: int, points: VectorPoints, generator: torch.Generator) -> tuple[Tensor, Tensor]:
