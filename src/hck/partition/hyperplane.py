@@ -18,8 +18,9 @@ _POWER_ITERATIONS = 10
 _MOST_POINTS_PER_AXIS = 512
 # Directions that the nodes of one level share in a random projection: few, so that one product serves all.
 _SHARED_DIRECTIONS = 8
-# Directions for nodes whose halves are so close that rounding could mix them up (in single precision).
-_SPARE_DIRECTIONS = 3
+# Directions for nodes whose halves are so close that rounding could mix them up. In double precision that
+# happens only where values repeat, which other directions do not change.
+_SPARE_DIRECTIONS = {torch.float32: 3, torch.float64: 0}
 # Attempts to separate points that a hyperplane does not: how far each turns its direction.
 _TURNS = (1e-3, 1.0)
 
@@ -98,7 +99,7 @@ class RandomProjection(HyperplaneCutter):
             return []
         drawn = [self._draw(count, points, generator) for count in nodes.counts]
         after = generator.get_state()
-        spare = _random_directions(_SPARE_DIRECTIONS, points, generator)
+        spare = _random_directions(_SPARE_DIRECTIONS[points.dtype], points, generator)
         generator.set_state(after)  # as if nothing more had been drawn
         # All directions, those of a level after those of the levels above, and where they begin.
         directions = torch.cat([*(own for own, _ in drawn), spare])
