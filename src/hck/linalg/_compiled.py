@@ -5,8 +5,6 @@ and `ld` how far its rows are apart. A factor is U, upper triangular, with S = U
 diagonal has no meaning. `work` is scratch memory, from `scratch`.
 """
 
-from functools import partial
-
 import numpy as np
 
 from hck.jit import compiled
@@ -164,8 +162,9 @@ def subtract(c, at_c, ldc, a, at_a, down_a, right_a, b, at_b, ldb, m, n, depth, 
                     )  # fmt: skip
 
 
-@partial(compiled, fastmath={"contract", "reassoc"})
-def _dot(a, at_a, b, at_b, count):
+@compiled(fastmath={"contract", "reassoc"})
+def dot(a, at_a, b, at_b, count):
+    """Σ a b of numbers side by side."""
     total, s, t = a.dtype.type(0), np.uintp(at_a), np.uintp(at_b)
     for k in range(np.uintp(count)):
         total += a[s + k] * b[t + k]
@@ -184,7 +183,7 @@ def _subtract_vector(c, at_c, a, at_a, down_a, right_a, b, at_b, m, depth):
                 c[target + i] -= minus * a[row + i]
     else:
         for i in range(m):
-            c[at_c + i] -= _dot(a, at_a + i * right_a, b, at_b, depth)
+            c[at_c + i] -= dot(a, at_a + i * right_a, b, at_b, depth)
 
 
 @compiled

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hck.jit import compiled, exposed
+from hck.linalg._compiled import dot
 
 _MOST_PASSES = 16  # of which each halves, at least, what is left, unless values are very unequally spread
 _FEW = 32
@@ -14,7 +15,7 @@ _UNORDERED = {"contract", "nnan", "nsz", "reassoc"}  # so that sums and extremes
 def project(x, d, rows, directions, which, out):
     """⟨x[rows[i]], directions[which[i]]⟩ for each i."""
     for i in range(len(rows)):
-        out[i] = _dot(x, rows[i] * d, directions, which[i] * d, d)
+        out[i] = dot(x, rows[i] * d, directions, which[i] * d, d)
 
 
 @exposed
@@ -84,7 +85,7 @@ def _cut(x, d, order, at, n, pick, node, directions, spares, own, work, rest):
         if attempt:
             pick[node] = total - attempt
         for p in range(n):
-            own[p] = _dot(x, order[at + p] * d, directions, pick[node] * d, d)
+            own[p] = dot(x, order[at + p] * d, directions, pick[node] * d, d)
         below, above = _separate(own, n, order, at, work, rest)
         if above - below > _ROUNDING * eps * max(abs(below), abs(above)):
             break
@@ -96,14 +97,6 @@ def _room(n, values, order):
     """Memory for the values of n points, and for `_separate`."""
     shape = n + 1
     return np.empty(shape, values.dtype), np.empty(shape, values.dtype), np.empty(shape, order.dtype)
-
-
-@compiled(fastmath={"contract", "reassoc"})
-def _dot(x, at, y, at_y, d):
-    total, a, b = x.dtype.type(0), np.uintp(at), np.uintp(at_y)
-    for k in range(np.uintp(d)):
-        total += x[a + k] * y[b + k]
-    return total
 
 
 @compiled
