@@ -1,6 +1,7 @@
 """Estimators for data on disk."""
 
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,8 @@ class DiskRidge(RidgeEstimator):
         """Become what a finished job has found."""
         if known["class"] != type(self).__name__:
             raise ValueError(f"{job.folder} holds a {known['class']}, not a {type(self).__name__}")
-        self._known = known
+        # a model that was trained on a GPU may be opened without one
+        self._known = known | {"plan": replace(known["plan"], device=str(job.device))}
         self._pieces = _Pieces(job, resolve_budget(self.memory_budget, torch.device("cpu")) // 4)
         self.n_features_in_, intercept = known["shape"][1], known["coding"].intercept
         left_out = _left_out(known)
