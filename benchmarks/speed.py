@@ -341,31 +341,34 @@ def _status(field: str) -> int:
 
 
 def growth(device: torch.device, out: Path) -> list[Figure]:
-    """Time against n at a fixed rank, on logarithmic axes."""
-    sizes, d, r = ([31_250 * 2**i for i in range(6)], 8, 64)
+    """Time against n at fixed ranks, on logarithmic axes."""
+    sizes, d, ranks = ([31_250 * 2**i for i in range(6)], 8, (64, 256))
     if device.type == "cuda":
-        sizes, d, r = ([125_000 * 2**i for i in range(7)], 18, 125)
+        sizes, d, ranks = ([125_000 * 2**i for i in range(7)], 18, (125, 488))
     repeats = [max(2, min(20, sizes[-1] // n)) for n in sizes]
-    seconds = [Problem(n, d, r).time(device, k) for n, k in zip(sizes, repeats, strict=True)]
-    slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-    _draw(sizes, seconds, slope, f"d = {d}, r = {r}, {device.type}", out / f"growth-{device.type}.png")
-    beside = ", ".join(f"{n / 1e3:,.0f}k {t:.3f} s" for n, t in zip(sizes, seconds, strict=True))
-    return [
-        Figure(f"growth with n, r={r}: slope, at most", slope, "", "≤ 1.08", beside),
-        Figure(f"growth with n, r={r}: slope, at least", slope, "", "≥ 0.95", ""),
-    ]
+    figures, curves = [], {}
+    for r in ranks:
+        seconds = [Problem(n, d, r).time(device, k) for n, k in zip(sizes, repeats, strict=True)]
+        slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+        beside = ", ".join(f"{n / 1e3:,.0f}k {t:.3f} s" for n, t in zip(sizes, seconds, strict=True))
+        figures.append(Figure(f"growth with n, r={r}: slope, at most", slope, "", "≤ 1.08", beside))
+        figures.append(Figure(f"growth with n, r={r}: slope, at least", slope, "", "≥ 0.95", ""))
+        curves[f"r = {r}: slope {slope:.2f}"] = seconds
+    _draw(sizes, curves, f"d = {d}, {device.type}", out / f"growth-{device.type}.png")
+    return figures
 
 
-def _draw(sizes: list[int], seconds: list[float], slope: float, title: str, to: Path) -> None:
+def _draw(sizes: list[int], curves: dict[str, list[float]], title: str, to: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(5, 3.6), layout="constrained")
-    axes.loglog(sizes, seconds, "o-", label=f"fit, slope {slope:.2f}")
-    line = seconds[-1] * np.array(sizes) / sizes[-1]
-    axes.loglog(sizes, line, "--", color="grey", label="proportional to n")
+    for number, (label, seconds) in enumerate(curves.items()):
+        axes.loglog(sizes, seconds, "o-", label=label)
+        line = seconds[-1] * np.array(sizes) / sizes[-1]
+        axes.loglog(sizes, line, "--", color="grey", label="_" if number else "proportional to n")
     axes.set(xlabel="training points n", ylabel="seconds", title=title)
     axes.set_xticks(sizes, [f"{n / 1e3:,.0f}k" for n in sizes])
     axes.minorticks_off()

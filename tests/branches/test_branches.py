@@ -91,7 +91,7 @@ def test_pieces_are_one_tree(n, n_branches, rank, leaf_size, kernel):
     variance = Uncertainty(blueprint, factor).variance(DensePoints(new))
     diagonal = factor.inverse_diagonal()
     for k, branch in enumerate(branches):
-        some, spread = number == k, replies[k].covariance
+        some, spread = number == k, replies[k].covariance[None]
         mine = Uncertainty(branch.blueprint, factors[k], spread).variance(DensePoints(new[some]))
         torch.testing.assert_close(mine, variance[some], rtol=1e-7, atol=1e-9)
         torch.testing.assert_close(
@@ -127,7 +127,7 @@ def test_left_out_observations():
     expected = ridge_and_left_out(blueprint, 0.05, y)[1]
     for branch, factor, reply, part, mine in zip(branches, factors, replies, parts, rows, strict=True):
         w = branch.blueprint.layout.unsort(part.weights)
-        found = y[mine] - w / factor.inverse_diagonal(reply.covariance)[:, None]
+        found = y[mine] - w / factor.inverse_diagonal(reply.covariance[None])[:, None]
         torch.testing.assert_close(found, expected[mine], rtol=1e-7, atol=1e-8)
 
 

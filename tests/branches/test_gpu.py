@@ -37,7 +37,7 @@ def test_pieces_are_one_tree(n, n_branches, rank, leaf_size, kernel):
     new = torch.rand(200, 3, generator=generator, dtype=torch.float64, device="cuda")
     torch.testing.assert_close(joined(new), whole(new), rtol=1e-8, atol=1e-8)
     for factor, reply, branch in zip(factors, replies, branches, strict=True):
-        diagonal = factor.inverse_diagonal(reply.covariance.to("cuda"))
+        diagonal = factor.inverse_diagonal(reply.covariance.to("cuda")[None])
         assert diagonal.is_cuda
         assert len(diagonal) == len(branch.tree.order)
         assert (diagonal > 0).all()

@@ -1,5 +1,7 @@
 """Ridge regression, whole and by trunk and branches, against dense algebra; and its memory plan."""
 
+import sys
+
 import pytest
 import torch
 
@@ -45,14 +47,29 @@ def test_every_depth(problem):
             problem.assert_close(found(problem.new_points), predicted, "solve")
 
 
+@pytest.mark.parametrize("problem", SOME, indirect=True)
+def test_every_bundle(problem, monkeypatch):
+    """However the branches are bundled."""
+    weights = torch.linalg.solve(problem.noisy, problem.b.double())
+    blueprint, module = blueprint_of(problem), sys.modules[ridge.__module__]
+    for depth, (first, stop) in enumerate(blueprint.layout.levels[1:], 1):
+        for bundles in sorted({1, 2, 3, stop - first - 1} & set(range(1, stop - first + 1))):
+            plan = depth, bundles, bundles // 2
+            monkeypatch.setattr(module, "plan_within_budget", lambda *_, plan=plan: plan)
+            found = ridge(blueprint, problem.alpha, problem.b)
+            w = torch.empty_like(found.weights)
+            w[found.tree.order] = found.weights
+            problem.assert_close(w, weights, "solve")
+
+
 def test_some_branches_kept():
     x = uniform()
     blueprint = Blueprint.of(Gaussian(0.5), x, 16)
     expected = ridge(blueprint, 0.01, x[:, :1]).weights
-    work, branch = bytes_needed(blueprint, 1, 3)
+    work, branch, _ = bytes_needed(blueprint, 1, 3)
     for kept in (1, 3, 7):
         blueprint.budget = work + kept * branch
-        assert plan_within_budget(blueprint, 1, 3) == (3, kept)
+        assert plan_within_budget(blueprint, 1, 3) == (3, 8, kept)
         found = ridge(blueprint, 0.01, x[:, :1], 3).weights
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
@@ -119,13 +136,13 @@ class TestPlan:
 
     def test_less_memory_does_more_again(self):
         blueprint = Blueprint.of(Gaussian(0.5), uniform(), 16)
-        whole, _ = bytes_needed(blueprint, 1, 0)
+        whole, *_ = bytes_needed(blueprint, 1, 0)
         again = []
         for share in (1.0, 0.7, 0.5, 0.4):
-            depth, kept = self.plan(int(share * whole))
-            again.append(0.0 if depth == 0 else 1 - kept / 2**depth)
-            work, branch = bytes_needed(blueprint, 1, depth)
-            assert depth == 0 or work + kept * branch <= share * whole
+            depth, bundles, kept = self.plan(int(share * whole))
+            again.append(0.0 if depth == 0 else 1 - kept / bundles)
+            work, each, _ = bytes_needed(blueprint, 1, depth, bundles)
+            assert depth == 0 or work + kept * each <= share * whole
         assert again == sorted(again)
         assert again[0] == 0 < again[-1] <= 1
 
@@ -137,7 +154,7 @@ class TestPlan:
         leaf[900:] = torch.arange(100) // 50 + 4
         tree = Tree.from_parents([-1, 0, 0, 0, 3, 3], leaf)
         blueprint = Blueprint.of(Gaussian(0.5), x, 10, partition=tree)
-        trunk, _ = blueprint.layout.cut(1)
+        trunk = blueprint.layout.cut(1).trunk
         noise = blueprint.pad_noise(0.1)
         held = Factor(blueprint.part(trunk), noise, GIB).nbytes
         assert held <= bytes_needed(blueprint, 1, 1)[0] <= 3 * held

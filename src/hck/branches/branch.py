@@ -83,7 +83,7 @@ class Branch:
         index[1:, : blocks.shape[1]] = torch.where(blocks >= 0, blocks + offset, -1)
         joined = Landmarks(points, Blocks(index, bool((index >= 0).all())))
         budget = resolve_budget(memory_budget, device)
-        layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, rank, budget)).cut(1)[1][0]
+        layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, rank, budget)).cut(1).bundle(0)
         return cls(Blueprint(kernel, points, joined, trunk.jitter, layout, budget))
 
     @property
@@ -112,7 +112,7 @@ class Branch:
         def work() -> Extension:
             w = torch.zeros_like(b)
             ambient = b.new_empty(self.tree.n_leaves, source.rank, b.shape[1])
-            smooth_down(factor, factor.filtered, w, ambient, reply.state.to(b.device))
+            smooth_down(factor, factor.filtered, w, ambient, reply.state.to(b.device)[None])
             landmark_weights(source, ambient)
             return Extension(
                 source.kernel, self.tree, source.points, source.landmarks, w[:-1], ambient, source.budget

@@ -268,10 +268,10 @@ def _uncertainty(plan: Plan, part: Part, jitter: float) -> Uncertainty:
     assert part.targets is not None
     own = moved(plan, part.extension, torch.device(plan.device))
     at_once = leaves_at_once(own.points, own.tree.n_leaves, own.landmarks.rank, own.budget)
-    layout = Layout.of(own.tree, at_once).cut(1)[1][0]
+    layout = Layout.of(own.tree, at_once).cut(1).bundle(0)
     source = Blueprint(own.kernel, own.points, own.landmarks, jitter, layout, own.budget)
     factor = Branch(source).factor(plan.noise, torch.as_tensor(part.targets))
-    return Uncertainty(source, factor, part.above.to(own.weights.device))
+    return Uncertainty(source, factor, part.above.to(own.weights.device)[None])
 
 
 def together(found: list[list[Found]], tree: int, n: int) -> np.ndarray:

@@ -119,7 +119,8 @@ class Plan:
         if probes is None or reply.covariance is None:
             return Piece(solved)
         weights = grown.blueprint.layout.unsort(solved.weights).double().cpu()
-        diagonal = factor.inverse_diagonal(reply.covariance.to(solved.weights.device)).double().cpu()
+        above = reply.covariance.to(solved.weights.device)[None]
+        diagonal = factor.inverse_diagonal(above).double().cpu()
         some = torch.as_tensor(probes)
         return Piece(solved, b[some].double() - weights[some] / diagonal[some, None], b[some])
 

@@ -152,12 +152,13 @@ class Blueprint:
         return linalg.factor_(values, "the landmark matrix K(Z, Z) + jitter I")
 
     def prepare(self, level: int) -> None:
-        """Compute C of a level, and keep it until `release`. Level -1 is the root's parent."""
+        """Compute C of a level, and keep it until `release`. Level -1 are the parents of roots."""
         if level in self.factors:
             return
         rank, z = self.rank, self.landmarks.points
         if level < 0:
-            self.factors[level] = self.landmark_factor(self._above())
+            if len(self.layout.above):
+                self.factors[level] = self.landmark_factor(self.layout.above)
             return
         first, stop = self.layout.levels[level]
         out = room((stop - first, rank, rank), z.dtype, z.device)
@@ -195,7 +196,7 @@ class Blueprint:
     def node(self, level: int, part: slice) -> NodeInput:
         """What W of some inner nodes of a level is made of; this level is prepared, and the one above."""
         first, which = self.layout.levels[level][0], self.layout.parent_within_level(level, part)
-        if level == 0 and self.layout.above < 0:
+        if level == 0 and not len(self.layout.above):
             zero = torch.zeros(1, self.rank, self.rank, dtype=self.points.dtype, device=self.points.device)
             return NodeInput(zero, None, None, which)
         own = self.factors[level][part.start - first : part.stop - first]
@@ -204,7 +205,7 @@ class Blueprint:
     def node_from(self, level: int, part: slice, own: Tensor, above: Tensor, which: Tensor) -> NodeInput:
         """The same, with C given for the nodes and for some above, and which of these their parents are."""
         layout, z, blocks = self.layout, self.landmarks.points, self.landmarks.blocks
-        parent = self._above() if level == 0 else layout.slot[layout.parent[part]]
+        parent = (layout.slot if level else layout.above)[layout.parent[part]]
         far = Values(self.kernel, z, blocks[parent], z, blocks[layout.slot[part]])
         return NodeInput(far, own, above, which)
 
@@ -215,9 +216,6 @@ class Blueprint:
         most = self.layout.tree.n_leaves // 2
         step = at_once(stop - first, most, each, rank**3, self.budget, self.points.device)
         return chunks(first, stop, step)
-
-    def _above(self) -> Tensor:
-        return torch.full((1,), self.layout.above, device=self.points.device)
 
 
 def leaves_at_once(points: Points, n_leaves: int, rank: int, budget: int) -> Callable[[int, int], int]:

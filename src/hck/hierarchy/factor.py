@@ -128,7 +128,7 @@ class Factor:
     filtered : Filtered
         What became of `b`.
     message : Inbox
-        What the root sends on.
+        What the roots send on: a row for each node above (`Layout.above`).
     """
 
     def __init__(
@@ -198,12 +198,14 @@ class Factor:
     def _factor_level(self, source: Source, level: int, inboxes: list[Inbox | None]) -> None:
         """Factor the inner nodes of a level, all of whose children are done."""
         first = self.layout.levels[level][0]
-        is_root = self.layout.above < 0 and level == 0
-        for needed in (level,) if is_root else (level, level - 1):
+        for needed in (level, level - 1):
             source.prepare(needed)
         inbox = self._inbox(level, inboxes)
         inboxes[level] = None
-        parents = self._inbox(level - 1, inboxes) if level > 0 else Inbox.empty(1, self.rank, self.filtered.b)
+        if level > 0:
+            parents = self._inbox(level - 1, inboxes)
+        else:
+            parents = Inbox.empty(max(1, len(self.layout.above)), self.rank, self.filtered.b)
         filtered = self.filtered
 
         def work(part: slice) -> tuple[Nodes, Tensor]:
@@ -290,8 +292,8 @@ class Factor:
 
         Parameters
         ----------
-        above : Tensor of shape (r, r), optional
-            P of the root's parent, if the root has one.
+        above : Tensor of shape (nodes above, r, r), optional
+            P of the roots' parents, if they have some.
         """
         identity = torch.eye(self.rank, dtype=self.dtype, device=self.device)
         levels: list[Tensor] = []
@@ -300,8 +302,8 @@ class Factor:
 
             def visit(part: Nodes, level: int = level, out: Tensor = out) -> None:
                 factor, h, m = part.unpack()
-                before = m if above is None else above[None]  # the root of a whole tree has H = 0
-                before = levels[level - 1][part.parent] if level else before
+                up = levels[level - 1] if level else above
+                before = m if up is None else up[part.parent]  # the root of a whole tree has H = 0
                 inner = identity + h @ (m @ before @ m - m) @ h.mT
                 half = linalg.unwhiten_(factor, inner)
                 whole = linalg.unwhiten_(factor, half.mT)

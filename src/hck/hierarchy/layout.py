@@ -1,7 +1,7 @@
 """A tree as the sweeps see it: leaves in padded batches, inner nodes level by level."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -21,7 +21,8 @@ class Layout:
     single leaf gets one slot all the same, a root without landmarks, so that no sweep needs an exception.
 
     A tree cut at a depth is a *trunk*, with the nodes above, and its *branches*, with the nodes from there
-    on. Their inner nodes have numbers of their own, from 0; `slot` says which ones of the tree they are.
+    on (`Cut`). Branches may be bundled, so a part may have several roots. Its inner nodes have numbers of
+    their own, from 0; `slot` says which ones of the tree they are.
 
     Attributes
     ----------
@@ -37,11 +38,11 @@ class Layout:
     slot : Tensor of shape (inner nodes,)
         The slot of each inner node in the tree.
     parent : Tensor of shape (inner nodes,)
-        The parent of each inner node. The root's is 0: there is none, or it is elsewhere.
+        The parent of each inner node. For roots: which of `above` it is; 0 if there is none.
     levels : list of (int, int)
         The inner nodes of each level, from the root down.
-    above : int
-        The slot of the root's parent, -1 if the root is the tree's.
+    above : Tensor of shape (nodes above,)
+        The slots of the roots' parents; none if the root is the tree's.
     """
 
     tree: Tree
@@ -52,7 +53,7 @@ class Layout:
     slot: Tensor
     parent: Tensor
     levels: list[tuple[int, int]]
-    above: int = -1
+    above: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
 
     @classmethod
     def of(cls, tree: Tree, per_chunk: Callable[[int, int], int]) -> "Layout":
@@ -98,7 +99,7 @@ class Layout:
         return self.parents(self.leaves[k]) - self.levels[self.leaf_levels[k]][0]
 
     def parent_within_level(self, level: int, nodes: slice) -> Tensor:
-        """The parents of inner nodes of a level, counted within the level above; 0 for the root."""
+        """The parents of inner nodes of a level, counted within the level above; for roots within `above`."""
         return self.parent[nodes] - self.levels[max(0, level - 1)][0]
 
     def pad(self, b: Any, like: Tensor) -> Tensor:
@@ -127,41 +128,84 @@ class Layout:
         out[self.tree.order] = rows
         return out
 
-    def cut(self, depth: int) -> tuple["Layout", list["Layout"]]:
-        """The trunk above a depth of the whole tree, and the branches from there on."""
-        parent = parent_slots(self.tree)
+    def cut(self, depth: int, bundles: int | None = None) -> "Cut":
+        """The whole tree cut at a depth, its branches in bundles of neighbours; by default one by one."""
         first, stop = self.levels[depth]
-        number = torch.full_like(parent, -1)  # of the branch of each inner node
-        number[first:stop] = torch.arange(stop - first)
-        for begin, end in self.levels[depth + 1 :]:
-            number[begin:end] = number[parent[begin:end]]
-        trunk = self._part(number, -1, self.levels[:depth], 0, -1)
-        above = parent[first:stop].tolist()
-        below = self.levels[depth:]
-        return trunk, [self._part(number, k, below, depth, above[k]) for k in range(stop - first)]
+        return Cut(self, depth, stop - first if bundles is None else bundles)
 
-    def _part(
-        self, number: Tensor, which: int, levels: list[tuple[int, int]], depth: int, above: int
-    ) -> "Layout":
+
+@dataclass(frozen=True)
+class Cut:
+    """A tree cut at a depth.
+
+    Attributes
+    ----------
+    layout : Layout
+        Of the whole tree.
+    depth : int
+        At least 1.
+    n_bundles : int
+        In how many bundles the branches are, at most as many as there are branches.
+    """
+
+    layout: Layout
+    depth: int
+    n_bundles: int
+
+    @cached_property
+    def number(self) -> Tensor:
+        """The bundle of each inner node, -1 for those of the trunk; in the CPU's memory."""
+        levels, parent = self.layout.levels, parent_slots(self.layout.tree)
+        first, stop = levels[self.depth]
+        number = torch.full_like(parent, -1)
+        number[first:stop] = torch.arange(stop - first) * self.n_bundles // (stop - first)
+        for begin, end in levels[self.depth + 1 :]:
+            number[begin:end] = number[parent[begin:end]]
+        return number
+
+    @property
+    def sizes(self) -> Tensor:
+        """The number of points of each bundle; in the CPU's memory."""
+        first, stop = self.layout.levels[self.depth]
+        tree = self.layout.tree.host
+        sizes = torch.zeros(self.n_bundles, dtype=tree.size.dtype)
+        return sizes.index_add_(0, self.number[first:stop], tree.size[tree.inner[first:stop]])
+
+    @property
+    def trunk(self) -> Layout:
+        """The nodes above the cut, and the leaves right below them."""
+        nothing = self.number[:0]
+        return self._part(-1, self.layout.levels[: self.depth], 0, nothing)
+
+    def bundle(self, k: int) -> Layout:
+        """The nodes of some branches, and their leaves."""
+        first, stop = self.layout.levels[self.depth]
+        roots = (self.number[first:stop] == k).nonzero().squeeze(1) + first
+        above = parent_slots(self.layout.tree)[roots].unique()
+        return self._part(k, self.layout.levels[self.depth :], self.depth, above)
+
+    def _part(self, which: int, levels: list[tuple[int, int]], depth: int, above: Tensor) -> Layout:
         """The inner nodes of a number, and the leaves below them; the first of `levels` has this depth."""
-        tree, device = self.tree, self.tree.device
+        whole, number = self.layout, self.number
+        tree, device = whole.tree, whole.tree.device
         members = (number == which).nonzero().squeeze(1)
         local = torch.zeros_like(number)
         local[members] = torch.arange(len(members))
+        local[above] = torch.arange(len(above))
         counts = [int((number[begin:end] == which).sum()) for begin, end in levels]
         stops = list(accumulate(counts))
         mine = number[tree.host.leaf_parent] == which
-        leaves, leaf_levels = _batches_of_leaves(tree, mine, self.per_chunk)
+        leaves, leaf_levels = _batches_of_leaves(tree, mine, whole.per_chunk)
         return Layout(
             tree,
-            self.per_chunk,
+            whole.per_chunk,
             leaves,
             [level - depth for level in leaf_levels],
             send(local[tree.host.leaf_parent].where(mine, -1), device),
             send(members, device),
             send(local[parent_slots(tree)[members]], device),
             [(stop - count, stop) for stop, count in zip(stops, counts, strict=True) if count],
-            above,
+            send(above, device),
         )
 
 

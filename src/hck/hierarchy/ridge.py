@@ -1,6 +1,8 @@
 """Solve (K_h + noise) w = b once, without keeping the factor: all that ridge regression needs."""
 
 import math
+from collections.abc import Iterator
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -13,9 +15,10 @@ from hck.hierarchy.smooth import smooth_down
 from hck.hierarchy.steps import Inbox
 from hck.parallel import at_a_time, for_each, parallel_map
 
-# Share of the work that has to be saved for the tree to be cut into twice as many branches. A GPU works on
-# one after another, each with as many commands.
+# Share of the work that has to be saved for the branches to be in twice as many bundles. A GPU works on one
+# after another, each with as many commands.
 _GAIN = {"cpu": 0.1, "cuda": 0.2}
+_TRUNK = 128  # leaves of the tree for each node right above a cut, at least: the trunk is small beside them
 
 
 def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | None = None) -> Extension:
@@ -30,15 +33,15 @@ def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | N
         Where to cut the tree. 0: not at all; every factor is stored until the down-sweep. Else the branches
         below this depth are factored, on a CPU as many at a time as it has cores. The first few are kept, as
         far as the memory budget allows; of the others nothing but their messages, and they are factored again
-        on the way down. By default the tree is cut deeper as long as that saves work. A depth that is given
-        is taken even if the budget is too small for it.
+        on the way down. A depth that is given is taken even if the budget is too small for it. By default the
+        memory budget decides, and branches are worked on in bundles: a small node does not fill a GPU.
     """
     layout = blueprint.layout
     if depth is not None and not 0 <= depth < len(layout.levels):
         raise ValueError(f"depth must be 0 to {len(layout.levels) - 1} for this tree, got {depth}")
     variance = blueprint.pad_noise(noise)
     padded = layout.pad(b, variance)
-    depth, kept = plan_within_budget(blueprint, padded.shape[1], depth)
+    depth, bundles, kept = plan_within_budget(blueprint, padded.shape[1], depth)
     w = torch.zeros_like(padded)
     ambient = padded.new_empty(layout.tree.n_leaves, blueprint.rank, padded.shape[1])
 
@@ -53,32 +56,30 @@ def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | N
         landmark_weights(blueprint, ambient)  # now that the factor is gone
 
     def solve_by_branches() -> None:
+        cut = layout.cut(depth, bundles)
+        trunk, bundle = blueprint.part(cut.trunk), cache(lambda k: blueprint.part(cut.bundle(k)))
         first, stop = trunk.layout.levels[-1]
-        every, show = range(len(branches)), blueprint.verbose
+        every, show = range(bundles), blueprint.verbose
         received = Inbox.empty(stop - first, blueprint.rank, padded)
         factors: list[Factor | None] = []
 
         def up(k: int) -> tuple[Inbox, Factor | None]:
-            factor = factored(branches[k])
+            factor = factored(bundle(k))
             return factor.message, factor if k < kept else None
 
         def down(k: int) -> None:
-            factor, factors[k] = factors[k] or factored(branches[k]), None
-            smooth(factor, state[branches[k].layout.above - first])
+            factor, factors[k] = factors[k] or factored(bundle(k)), None
+            smooth(factor, state[bundle(k).layout.above - first])
             del factor
-            landmark_weights(branches[k], ambient)
+            landmark_weights(bundle(k), ambient)
 
         for k, (message, factor) in enumerate(parallel_map(up, every, padded.device, "Branches: up", show)):
-            where = torch.full((1,), branches[k].layout.above - first, device=padded.device)
-            received.pour(where, message)
+            received.pour(bundle(k).layout.above - first, message)
             factors.append(factor)
         state = smooth(factored(trunk, received))
         landmark_weights(trunk, ambient)
         for_each(down, every, padded.device, "Branches: down", show)
 
-    if depth > 0:
-        above, below = layout.cut(depth)
-        trunk, branches = blueprint.part(above), [blueprint.part(branch) for branch in below]
     try:
         linalg.without_waiting(solve_by_branches if depth > 0 else solve_whole, padded.device)
     finally:
@@ -87,8 +88,17 @@ def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | N
     return extension(blueprint, w, ambient)
 
 
-def plan_within_budget(blueprint: Blueprint, columns: int, depth: int | None = None) -> tuple[int, int]:
-    """Where to cut the tree so that `ridge` stays within the memory budget, and how many branches to keep.
+def plan_within_budget(blueprint: Blueprint, columns: int, depth: int | None = None) -> tuple[int, int, int]:
+    """How `ridge` stays within the memory budget.
+
+    Returns
+    -------
+    depth : int
+        Where to cut the tree.
+    bundles : int
+        In how many bundles its branches are worked on.
+    kept : int
+        How many bundles are kept.
 
     Raises
     ------
@@ -96,17 +106,16 @@ def plan_within_budget(blueprint: Blueprint, columns: int, depth: int | None = N
         If no depth is enough.
     """
     best, least, needs = None, math.inf, []
-    for cut in range(len(blueprint.layout.levels)) if depth is None else [depth]:
-        work, branch = bytes_needed(blueprint, columns, cut)
+    for cut, bundles in _ways(blueprint) if depth is None else [(depth, None)]:
+        work, each, number = bytes_needed(blueprint, columns, cut, bundles)
         needs.append(work)
         if work > blueprint.budget and depth is None:
             continue
-        first, stop = blueprint.layout.levels[cut]
-        kept = min(stop - first, int(max(0, blueprint.budget - work) // branch))
-        again = 0.0 if cut == 0 else 1 - kept / (stop - first)
+        kept = min(number, int(max(0, blueprint.budget - work) // each))
+        again = 0.0 if cut == 0 else 1 - kept / number
         if again > least - _GAIN[blueprint.points.device.type]:
             break
-        best, least = (cut, kept), again
+        best, least = (cut, number, kept), again
     if best is not None:
         return best
     raise MemoryError(
@@ -115,32 +124,47 @@ def plan_within_budget(blueprint: Blueprint, columns: int, depth: int | None = N
     )
 
 
-def bytes_needed(blueprint: Blueprint, columns: int, depth: int) -> tuple[int, int]:
-    """Memory for `ridge`, in bytes, with the tree cut at a depth.
+def _ways(blueprint: Blueprint) -> Iterator[tuple[int, int]]:
+    """Depths and numbers of bundles: more and more of them, cut as deep as a small trunk allows."""
+    counts = [stop - first for first, stop in blueprint.layout.levels]
+    small = blueprint.layout.tree.n_leaves // _TRUNK
+    yield 0, 1
+    for bundles in (2**i for i in range(1, max(counts).bit_length())):
+        deep = [depth for depth in range(1, len(counts)) if bundles <= counts[depth]]
+        if deep:
+            yield max([depth for depth in deep if counts[depth - 1] <= small], default=deep[0]), bundles
+
+
+def bytes_needed(
+    blueprint: Blueprint, columns: int, depth: int, bundles: int | None = None
+) -> tuple[int, int, int]:
+    """Memory for `ridge`, in bytes, with the tree cut at a depth, and its branches in bundles.
 
     Returns
     -------
     work : int
-        The most that is needed at once, beside the points, if no branch is kept.
-    branch : int
-        What it takes to keep a branch.
+        The most that is needed at once, beside the points, if no bundle is kept.
+    each : int
+        What it takes to keep a bundle.
+    bundles : int
+        How many there are.
     """
     layout, rank = blueprint.layout, blueprint.rank
     tree, itemsize = layout.tree.host, blueprint.points.dtype.itemsize
-    first, stop = layout.levels[depth]
-    share = float(tree.size[tree.inner[first:stop]].max()) / tree.n_points if tree.depth else 1.0
-    together = min(at_a_time(blueprint.points.device), stop - first)  # branches
+    above, cut = layout.levels[depth][0], layout.cut(depth, bundles)
+    share = float(cut.sizes.max()) / tree.n_points if tree.depth else 1.0
+    together = min(at_a_time(blueprint.points.device), cut.n_bundles)
     leaf_size = max(batch.index.shape[1] for batch in layout.leaves)
     # L and Y; A and M, and H
     stored = tree.n_points * (leaf_size + rank) + 2 * rank * rank * layout.n_slots
     # C and messages at the level that is worked on and the one above
     under_way = rank * rank * layout.n_slots
     own = tree.leaves[tree.level[tree.leaves] <= depth]  # leaves of the trunk
-    trunk = 3.5 * rank * rank * first + float(tree.size[own].sum()) * (leaf_size + rank)
+    trunk = 3.5 * rank * rank * above + float(tree.size[own].sum()) * (leaf_size + rank)
     trunk = trunk if depth else 0.0
     vectors = (4 * tree.n_points + 4 * rank * (tree.n_leaves + layout.n_slots)) * columns + 6 * tree.n_points
     work = together * share * (stored + under_way) + trunk + vectors
-    return int(itemsize * work), int(itemsize * share * stored)
+    return int(itemsize * work), int(itemsize * share * stored), cut.n_bundles
 
 
 def landmark_weights(blueprint: Blueprint, ambient: Tensor) -> None:

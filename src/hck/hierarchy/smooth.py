@@ -92,8 +92,8 @@ def smooth_down(
         To be filled, in the tree's order.
     ambient : Tensor of shape (leaves, r, columns)
         To be filled: d_j = ẑ_p − V_jᵀ w_j for each leaf, what it hears of w in all other leaves.
-    above : Tensor of shape (r, columns), optional
-        ẑ of the root's parent, if the root has one.
+    above : Tensor of shape (nodes above, r, columns), optional
+        ẑ of the roots' parents, if they have some.
 
     Returns
     -------
@@ -104,8 +104,8 @@ def smooth_down(
     state: list[Tensor] = []
     for level, mean in enumerate(filtered.mean):
         out = torch.empty_like(mean)
-        before = mean.new_zeros(1, *mean.shape[1:]) if above is None else above[None]
-        before = state[-1] if state else before
+        before = state[-1] if state else above
+        before = mean.new_zeros(1, *mean.shape[1:]) if before is None else before
 
         def nodes(
             part: "Nodes", level: int = level, mean: Tensor = mean, out: Tensor = out, before: Tensor = before

@@ -49,7 +49,7 @@ class Uncertainty:
     blueprint : Blueprint
     factor : Factor
         Of this kernel's matrix and the noise.
-    above : Tensor of shape (r, r), optional
+    above : Tensor of shape (1, r, r), optional
         P of the root's parent, if this is a branch of a larger tree.
     """
 
