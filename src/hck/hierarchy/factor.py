@@ -55,9 +55,8 @@ class Stored:
         return LeafInput(residual, basis, None, self.layout.within_level(k))
 
     def node(self, level: int, part: slice) -> NodeInput:
-        transfer = self.matrix.transfer[part]
         which = self.layout.parent_within_level(level, part)
-        return NodeInput(transfer if self.overwrite else transfer.clone(), None, None, which)
+        return NodeInput(self.matrix.transfer[part], None, None, which)
 
     def prepare_leaves(self) -> None: ...
     def prepare(self, level: int) -> None: ...

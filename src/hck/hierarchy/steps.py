@@ -76,7 +76,7 @@ class NodeInput:
     which: Tensor
 
     def transfer(self) -> Tensor:
-        """W; what is given may be overwritten."""
+        """W; what it is computed from may be overwritten."""
         if self.own is None or self.above is None:
             return _tensor(self.far)
         half = linalg.whiten_(self.above, _tensor(self.far), self.which)  # C_p⁻¹ K(Z_p, Z_i)
