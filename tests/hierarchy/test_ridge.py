@@ -74,6 +74,15 @@ def test_some_branches_kept():
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("depth", [0, 2])
+def test_right_hand_sides_that_want_gradients(depth):
+    x = uniform(600)
+    blueprint = Blueprint.of(Gaussian(0.5), x, 16)
+    expected = ridge(blueprint, 0.01, x[:, 0], depth).weights
+    found = ridge(blueprint, 0.01, x[:, 0].clone().requires_grad_(), depth).weights
+    torch.testing.assert_close(found.detach(), expected, rtol=1e-9, atol=1e-9)
+
+
 def test_a_failure_leaves_nothing_behind():
     """After an error in the kernel the same blueprint can be used again."""
     x, left = uniform(300), [10**9]
@@ -145,6 +154,15 @@ class TestPlan:
             assert depth == 0 or work + kept * each <= share * whole
         assert again == sorted(again)
         assert again[0] == 0 < again[-1] <= 1
+
+    @pytest.mark.parametrize("problem", SOME, indirect=True)
+    def test_what_some_depth_can_do_is_done(self, problem):
+        """No budget is too small that is enough for some depth, in trees of any shape."""
+        blueprint = blueprint_of(problem)
+        for depth in range(len(blueprint.layout.levels)):
+            blueprint.budget = bytes_needed(blueprint, 1, depth)[0]
+            work, *_ = bytes_needed(blueprint, 1, *plan_within_budget(blueprint, 1)[:2])
+            assert work <= blueprint.budget
 
     def test_leaves_of_the_trunk_count(self):
         """A tree most of whose points are in leaves right below the root."""

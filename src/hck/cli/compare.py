@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.table import Table
-from sklearn.model_selection import train_test_split
 
 from hck.cli._common import (
     APPROXIMATIONS,
@@ -73,6 +72,7 @@ def compare(
     train, test = _split(y, kind == "classification", seed)
     X = {"train": rows(table.X, train), "test": rows(table.X, test)}
     found = {}
+    _compile(device)
     for name in chosen:
         model = make_model(kind, limit, settings | {"approximation": name, "verbose": progress(quiet)})
         start = time.perf_counter()
@@ -88,15 +88,30 @@ def compare(
         return
     names = [name for name in next(iter(found.values())) if name != "points"]
     shown = Table(title=f"{kind}: {len(train)} rows to learn from, {len(test)} held out, r = {rank}")
-    for name in ("kernel", *names):
-        shown.add_column(name.replace("_", " "), justify="left" if name == "kernel" else "right")
+    shown.add_column("kernel", no_wrap=True)
+    for name in names:
+        shown.add_column(name.replace("_", " "), justify="right")
     for method, measured in found.items():
-        shown.add_row(method, *(f"{measured[name]:.4g}" if name in measured else "" for name in names))
+        shown.add_row(method, *(_number(name, measured[name]) if name in measured else "" for name in names))
     say(shown)
+
+
+def _number(name: str, value: float) -> str:
+    return f"{value:.3g}" if name.endswith("_seconds") else f"{value:.5g}"
+
+
+def _compile(device: str) -> None:
+    """Train on a few points: what is compiled at first use is no part of the times."""
+    from hck import HCKRegressor
+
+    x = np.random.default_rng(0).uniform(size=(2000, 2))
+    HCKRegressor("gaussian", lengthscale=1.0, alpha=0.1, rank=16, n_trees=1, device=device).fit(x, x[:, 0])
 
 
 def _split(y: np.ndarray, classes: bool, seed: int) -> list[np.ndarray]:
     """Four fifths of the records and a fifth, each with its share of each class."""
+    from sklearn.model_selection import train_test_split
+
     if len(y) < 5:
         raise ValueError(f"there are too few records to hold some out: {len(y)}; at least 5 are needed")
     counts = np.unique(y, return_counts=True)[1] if classes else np.ones(1)

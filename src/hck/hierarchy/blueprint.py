@@ -156,20 +156,15 @@ class Blueprint:
         if level in self.factors:
             return
         rank, z = self.rank, self.landmarks.points
-        if level < 0:
-            if len(self.layout.above):
-                self.factors[level] = self.landmark_factor(self.layout.above)
-            return
-        first, stop = self.layout.levels[level]
-        out = room((stop - first, rank, rank), z.dtype, z.device)
+        slots = self.layout.above if level < 0 else self.layout.slot[slice(*self.layout.levels[level])]
+        out = room((len(slots), rank, rank), z.dtype, z.device)
 
         def work(here: slice) -> None:
-            part = out[here.start - first : here.stop - first]
-            factor = self.landmark_factor(self.layout.slot[here], part)
+            part, factor = out[here], self.landmark_factor(slots[here], out[here])
             if factor.data_ptr() != part.data_ptr():
                 part.copy_(factor)
 
-        for_each(work, self.chunks(first, stop), z.device, "Landmarks: factors", self.verbose)
+        for_each(work, self.chunks(0, len(slots)), z.device, "Landmarks: factors", self.verbose)
         self.factors[level] = out
 
     def release(self, level: int) -> None:

@@ -38,7 +38,7 @@ class Source(Protocol):
 
 
 class Stored:
-    """The blocks of a matrix that is there, which are copied, or taken out of it."""
+    """The blocks of a matrix that is there. D and V are copied, or taken out of it; W stays as it is."""
 
     def __init__(self, matrix: HierarchicalMatrix, overwrite: bool) -> None:
         self.matrix, self.overwrite = matrix, overwrite
@@ -109,7 +109,7 @@ class Factor:
     Parameters
     ----------
     source : Source
-        The blocks of K_h, which are overwritten.
+        The blocks of K_h, of which D and V are overwritten.
     noise : Tensor of shape (n + 1,)
         Variance of the noise on each point, in the tree's order; the last is 0.
     budget : int
@@ -240,7 +240,7 @@ class Factor:
         found, start = [], 0
         while start < len(parent):
             end = min(start + step, len(parent))
-            while level > 0 and end < len(parent) and parent[end] == parent[end - 1]:
+            while end < len(parent) and parent[end] == parent[end - 1]:
                 end += 1
             found.append(slice(first + start, first + end))
             start = end

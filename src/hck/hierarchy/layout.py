@@ -129,9 +129,9 @@ class Layout:
         return out
 
     def cut(self, depth: int, bundles: int | None = None) -> "Cut":
-        """The whole tree cut at a depth, its branches in bundles of neighbours; by default one by one."""
+        """The whole tree cut at a depth, its branches in at most so many bundles; by default one by one."""
         first, stop = self.levels[depth]
-        return Cut(self, depth, stop - first if bundles is None else bundles)
+        return Cut(self, depth, stop - first if bundles is None else min(bundles, stop - first))
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,9 @@ class Cut:
     layout : Layout
         Of the whole tree.
     depth : int
-        At least 1.
+        Of the branches' roots. 0: there is no trunk.
     n_bundles : int
-        In how many bundles the branches are, at most as many as there are branches.
+        In how many bundles the branches are.
     """
 
     layout: Layout
@@ -168,6 +168,8 @@ class Cut:
         """The number of points of each bundle; in the CPU's memory."""
         first, stop = self.layout.levels[self.depth]
         tree = self.layout.tree.host
+        if tree.depth == 0:
+            return tree.size
         sizes = torch.zeros(self.n_bundles, dtype=tree.size.dtype)
         return sizes.index_add_(0, self.number[first:stop], tree.size[tree.inner[first:stop]])
 

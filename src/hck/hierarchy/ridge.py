@@ -18,7 +18,7 @@ from hck.parallel import at_a_time, for_each, parallel_map
 # Share of the work that has to be saved for the branches to be in twice as many bundles. A GPU works on one
 # after another, each with as many commands.
 _GAIN = {"cpu": 0.1, "cuda": 0.2}
-_TRUNK = 128  # leaves of the tree for each node right above a cut, at least: the trunk is small beside them
+_TRUNK = 64  # leaves of the tree for each node of a trunk, at least: it is small beside them
 
 
 def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | None = None) -> Extension:
@@ -76,6 +76,7 @@ def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | N
         for k, (message, factor) in enumerate(parallel_map(up, every, padded.device, "Branches: up", show)):
             received.pour(bundle(k).layout.above - first, message)
             factors.append(factor)
+            del factor  # which may be the largest thing that there is
         state = smooth(factored(trunk, received))
         landmark_weights(trunk, ambient)
         for_each(down, every, padded.device, "Branches: down", show)
@@ -103,7 +104,7 @@ def plan_within_budget(blueprint: Blueprint, columns: int, depth: int | None = N
     Raises
     ------
     MemoryError
-        If no depth is enough.
+        If no way is enough.
     """
     best, least, needs = None, math.inf, []
     for cut, bundles in _ways(blueprint) if depth is None else [(depth, None)]:
@@ -125,14 +126,17 @@ def plan_within_budget(blueprint: Blueprint, columns: int, depth: int | None = N
 
 
 def _ways(blueprint: Blueprint) -> Iterator[tuple[int, int]]:
-    """Depths and numbers of bundles: more and more of them, cut as deep as a small trunk allows."""
-    counts = [stop - first for first, stop in blueprint.layout.levels]
+    """Depths and numbers of bundles to try, in this order."""
+    levels = blueprint.layout.levels
+    counts = [stop - first for first, stop in levels]
     small = blueprint.layout.tree.n_leaves // _TRUNK
     yield 0, 1
     for bundles in (2**i for i in range(1, max(counts).bit_length())):
-        deep = [depth for depth in range(1, len(counts)) if bundles <= counts[depth]]
-        if deep:
-            yield max([depth for depth in deep if counts[depth - 1] <= small], default=deep[0]), bundles
+        fine = [depth for depth in range(1, len(counts)) if bundles <= counts[depth]]
+        if fine:  # the deepest with a small trunk
+            yield max([depth for depth in fine if levels[depth][0] <= small], default=fine[0]), bundles
+    for depth in range(1, len(counts)):  # of a tree of another shape
+        yield depth, counts[depth]
 
 
 def bytes_needed(
@@ -152,8 +156,7 @@ def bytes_needed(
     layout, rank = blueprint.layout, blueprint.rank
     tree, itemsize = layout.tree.host, blueprint.points.dtype.itemsize
     above, cut = layout.levels[depth][0], layout.cut(depth, bundles)
-    share = float(cut.sizes.max()) / tree.n_points if tree.depth else 1.0
-    together = min(at_a_time(blueprint.points.device), cut.n_bundles)
+    together = cut.sizes.topk(min(at_a_time(blueprint.points.device), cut.n_bundles)).values
     leaf_size = max(batch.index.shape[1] for batch in layout.leaves)
     # L and Y; A and M, and H
     stored = tree.n_points * (leaf_size + rank) + 2 * rank * rank * layout.n_slots
@@ -163,8 +166,9 @@ def bytes_needed(
     trunk = 3.5 * rank * rank * above + float(tree.size[own].sum()) * (leaf_size + rank)
     trunk = trunk if depth else 0.0
     vectors = (4 * tree.n_points + 4 * rank * (tree.n_leaves + layout.n_slots)) * columns + 6 * tree.n_points
-    work = together * share * (stored + under_way) + trunk + vectors
-    return int(itemsize * work), int(itemsize * share * stored), cut.n_bundles
+    at_once, each = (float(points) / tree.n_points for points in (together.sum(), together[0]))
+    work = at_once * (stored + under_way) + trunk + vectors
+    return int(itemsize * work), int(itemsize * each * stored), cut.n_bundles
 
 
 def landmark_weights(blueprint: Blueprint, ambient: Tensor) -> None:

@@ -76,7 +76,7 @@ class NodeInput:
     which: Tensor
 
     def transfer(self) -> Tensor:
-        """W; what it is computed from may be overwritten."""
+        """W; what it is computed from may be overwritten, W itself may not."""
         if self.own is None or self.above is None:
             return _tensor(self.far)
         half = linalg.whiten_(self.above, _tensor(self.far), self.which)  # C_p⁻¹ K(Z_p, Z_i)
@@ -170,8 +170,9 @@ def node_up(
     information = inbox.information.neg_()
     information.diagonal(dim1=-2, dim2=-1).add_(1)
     factor = linalg.factor_(information, NODE)
-    h = linalg.whiten_(factor, w)
-    innovation = (h.mT @ h).baddbmm_(w.mT, w, alpha=-1)
+    gram = w.mT @ w
+    h = linalg.whiten_(factor, w.clone() if linalg.can_compile(factor, w) else w)  # W stays as it is
+    innovation = gram.baddbmm_(h.mT, h, beta=-1)
     innovation.diagonal(dim1=-2, dim2=-1).add_(1)
     root = linalg.factor_(innovation, ROOT)
     m = linalg.inverse(root)

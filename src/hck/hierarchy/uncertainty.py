@@ -49,8 +49,8 @@ class Uncertainty:
     blueprint : Blueprint
     factor : Factor
         Of this kernel's matrix and the noise.
-    above : Tensor of shape (1, r, r), optional
-        P of the root's parent, if this is a branch of a larger tree.
+    above : Tensor of shape (nodes above, r, r), optional
+        P of the roots' parents, if this is a part of a larger tree.
     """
 
     blueprint: Blueprint
