@@ -160,7 +160,8 @@ class Blueprint:
         out = room((len(slots), rank, rank), z.dtype, z.device)
 
         def work(here: slice) -> None:
-            part, factor = out[here], self.landmark_factor(slots[here], out[here])
+            part = out[here]
+            factor = self.landmark_factor(slots[here], part)
             if factor.data_ptr() != part.data_ptr():
                 part.copy_(factor)
 

@@ -39,11 +39,12 @@ def leave_one_out(
         E such that Q = K⁻¹ − E Eᵀ.
     """
     y = torch.as_tensor(y, dtype=diagonal.dtype, device=diagonal.device)
+    eps = torch.finfo(diagonal.dtype).eps
+    diagonal = diagonal.clamp_min(eps * float(diagonal.max()))
     if explained is not None:
-        diagonal = diagonal - explained.square().sum(1)
-    # 0, but for rounding, where a point alone determines a part of the trend
-    least = 0.0 if explained is not None else torch.finfo(diagonal.dtype).eps * float(diagonal.max())
-    diagonal = diagonal.clamp_min(least)
-    known = diagonal > 0  # the others say nothing where a point alone determines a part of the trend
+        left = 1 - (explained / diagonal.sqrt()[:, None]).square().sum(1)
+        # 0, but for rounding, where a point alone determines a part of the trend: the others say nothing
+        diagonal = diagonal * torch.where(left > 100 * eps, left, 0)
+    known = diagonal > 0
     residual = solved / (diagonal if y.ndim == 1 else diagonal[:, None])
     return LeftOut(y - residual.where(known if y.ndim == 1 else known[:, None], 0), 1 / diagonal)
