@@ -983,7 +983,7 @@ def test_leave_one_out_of_few(n, trend):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("n", "trend"), [(1, "constant"), (2, "linear"), (3, "linear")])
 def test_without_a_point_there_may_be_no_trend(n, trend, dtype):
-    """What is left says nothing of it: deviations are infinite, not undefined, nor what rounding makes them."""
+    """What is left says nothing of it: deviations are infinite, not undefined, nor left to rounding."""
     model = HCKGaussianProcessRegressor(trend=trend, dtype=dtype, random_state=0).fit(X[:n], Y[:n])
     mean, std = model.loo_predict(return_std=True)
     assert np.isfinite(mean).all()
