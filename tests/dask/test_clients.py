@@ -49,7 +49,9 @@ def test_a_client_that_is_not_the_default(client, threads, data, monkeypatch, ot
     expected = model.predict(x)
     assert model.score(X, Y) == pytest.approx(model.score(x, y))
     assert model.score(x, Y) == pytest.approx(model.score(x, y))
-    np.testing.assert_allclose(threads[1].compute(model.predict(X)).result(), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        threads[1].compute(model.predict(X)).result(), expected, rtol=1e-12, atol=1e-12
+    )
     np.testing.assert_allclose(model.to_local().predict(x), expected, rtol=1e-10)
     named = DaskHCKClassifier(**GIVEN, client=threads[1]).fit(X, Y > 1)
     assert named.score(X, Y > 1) == pytest.approx(named.score(x, y > 1))

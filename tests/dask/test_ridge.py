@@ -86,7 +86,9 @@ def test_regression_of_a_forest(fitted, data, tmp_path):
     assert fitted.predict(x).shape == (700,)
     np.testing.assert_allclose(fitted.loo_predict(), local.loo_predict())
     fitted.save(tmp_path / "model")
-    np.testing.assert_allclose(hck.load(tmp_path / "model").predict(x), fitted.predict(x), rtol=1e-12)
+    np.testing.assert_allclose(
+        hck.load(tmp_path / "model").predict(x), fitted.predict(x), rtol=1e-12, atol=1e-12
+    )
 
 
 def test_what_travels(fitted):

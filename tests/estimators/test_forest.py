@@ -19,7 +19,9 @@ def test_a_forest_is_the_mean_of_its_trees():
     assert len(model.trees_) == 5
     assert not torch.equal(model.trees_[0].order, model.trees_[1].order)
     each = [model.forest_.members[k](NEW)[:, 0].numpy() for k in range(5)]
-    np.testing.assert_allclose(model.predict(NEW), np.mean(each, 0) + model.intercept_, rtol=1e-12)
+    np.testing.assert_allclose(
+        model.predict(NEW), np.mean(each, 0) + model.intercept_, rtol=1e-12, atol=1e-12
+    )
 
 
 def test_trees_share_the_points_and_change_nothing_by_it():
@@ -77,7 +79,7 @@ def test_a_mixture_of_processes():
     mean, std = model.predict(NEW, return_std=True)
     np.testing.assert_allclose(mean, means.mean(0), rtol=1e-10)
     np.testing.assert_allclose(std**2, variances.mean(0) + means.var(0), rtol=1e-8)
-    np.testing.assert_allclose(mean, model.predict(NEW), rtol=1e-12)
+    np.testing.assert_allclose(mean, model.predict(NEW), rtol=1e-12, atol=1e-12)
     covariance = model.predict(NEW, return_cov=True)[1]
     np.testing.assert_allclose(covariance.diagonal(), std**2, rtol=1e-8)
     left_out = [m.leave_one_out() for m in members]

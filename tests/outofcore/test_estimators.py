@@ -248,7 +248,7 @@ def test_a_killed_process_goes_on(data, tmp_path):
     assert len(list((tmp_path / "model" / "branches").iterdir())) == 1
     model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(tmp_path / "X.npy", tmp_path / "y.npy")
     expected = DiskHCKRegressor(**SMALL, folder=tmp_path / "whole").fit(X, y)
-    np.testing.assert_allclose(model.predict(new), expected.predict(new), rtol=1e-12)
+    np.testing.assert_allclose(model.predict(new), expected.predict(new), rtol=1e-12, atol=1e-12)
 
 
 def test_a_finished_run_is_not_repeated(data, tmp_path, monkeypatch):
@@ -358,10 +358,10 @@ def test_files_of_all_kinds(data, kind, tmp_path):
         model.fit(tmp_path / "table", "target")
         other = pd.DataFrame(new, columns=["a", "b", "c"])[["c", "a", "b"]]
         other.to_parquet(tmp_path / "new.parquet")
-        np.testing.assert_allclose(model.predict(tmp_path / "new.parquet"), expected, rtol=1e-12)
+        np.testing.assert_allclose(model.predict(tmp_path / "new.parquet"), expected, rtol=1e-12, atol=1e-12)
         with pytest.raises(ValueError, match=r"has the columns \['c', 'a', 'b'\]"):
             model.predict(other)
-    np.testing.assert_allclose(model.predict(new), expected, rtol=1e-12)
+    np.testing.assert_allclose(model.predict(new), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["bytes", "bool", "object", "objects", "int8"])

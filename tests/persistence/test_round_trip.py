@@ -246,7 +246,9 @@ def test_in_another_process(tmp_path):
         "np.save(folder + '/found.npy', model.predict_proba(np.load(folder + '/new.npy')))\n"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
-    np.testing.assert_allclose(np.load(tmp_path / "found.npy"), model.predict_proba(NEW), rtol=1e-12)
+    np.testing.assert_allclose(
+        np.load(tmp_path / "found.npy"), model.predict_proba(NEW), rtol=1e-12, atol=1e-12
+    )
 
 
 # Gaussian processes ------------------------------------------------------------------------------
