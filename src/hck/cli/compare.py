@@ -72,7 +72,7 @@ def compare(
     train, test = _split(y, kind == "classification", seed)
     X = {"train": rows(table.X, train), "test": rows(table.X, test)}
     found = {}
-    _compile(device)
+    _compile(rank, device)
     for name in chosen:
         model = make_model(kind, limit, settings | {"approximation": name, "verbose": progress(quiet)})
         start = time.perf_counter()
@@ -100,12 +100,12 @@ def _number(name: str, value: float) -> str:
     return f"{value:.3g}" if name.endswith("_seconds") else f"{value:.5g}"
 
 
-def _compile(device: str) -> None:
-    """Train on a few points: what is compiled at first use is no part of the times."""
+def _compile(rank: int, device: str) -> None:
+    """Train on a few points: what is compiled when a rank is first used is no part of the times."""
     from hck import HCKRegressor
 
-    x = np.random.default_rng(0).uniform(size=(2000, 2))
-    HCKRegressor("gaussian", lengthscale=1.0, alpha=0.1, rank=16, n_trees=1, device=device).fit(x, x[:, 0])
+    x, few = np.random.default_rng(0).uniform(size=(2000, 2)), min(rank, 256)
+    HCKRegressor("gaussian", lengthscale=1.0, alpha=0.1, rank=few, n_trees=1, device=device).fit(x, x[:, 0])
 
 
 def _split(y: np.ndarray, classes: bool, seed: int) -> list[np.ndarray]:

@@ -16,6 +16,7 @@ from hck.experiments._models import (
     holdout,
     make,
     median_distance,
+    timed,
     trained,
 )
 from hck.experiments._run import Experiment, Options, Record
@@ -46,9 +47,10 @@ def experiment(name: str, kernel: str, methods: tuple[str, ...], title: str) -> 
         data = dataset(point["data"], options.quick)
         if point["method"] == "forest, learned":
             final = learned(data, point, kernel)
+            found = trained(final, data, options.device)  # most of it is the choice
         else:
             final = model(data, point, kernel, *chosen(data, point, kernel, options))
-        found = trained(final, data, options.device)
+            found = timed(final, data, options.device)
         scale = np.asarray(final.selection_.kernel.parameters()["lengthscale"], dtype=float)
         record = {"lengthscale": float(np.median(scale)), "alpha": final.selection_.alpha}
         return [record | {"measure": data.measure, "numbers_per_point": numbers(point)} | found]

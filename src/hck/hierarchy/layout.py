@@ -152,13 +152,18 @@ class Cut:
     depth: int
     n_bundles: int
 
+    @property
+    def of_branches(self) -> Tensor:
+        """The bundle of each branch; in the CPU's memory."""
+        first, stop = self.layout.levels[self.depth]
+        return torch.arange(stop - first) * self.n_bundles // (stop - first)
+
     @cached_property
     def number(self) -> Tensor:
         """The bundle of each inner node, -1 for those of the trunk; in the CPU's memory."""
         levels, parent = self.layout.levels, parent_slots(self.layout.tree)
-        first, stop = levels[self.depth]
         number = torch.full_like(parent, -1)
-        number[first:stop] = torch.arange(stop - first) * self.n_bundles // (stop - first)
+        number[slice(*levels[self.depth])] = self.of_branches
         for begin, end in levels[self.depth + 1 :]:
             number[begin:end] = number[parent[begin:end]]
         return number
@@ -166,12 +171,12 @@ class Cut:
     @property
     def sizes(self) -> Tensor:
         """The number of points of each bundle; in the CPU's memory."""
-        first, stop = self.layout.levels[self.depth]
         tree = self.layout.tree.host
         if tree.depth == 0:
             return tree.size
+        roots = tree.inner[slice(*self.layout.levels[self.depth])]
         sizes = torch.zeros(self.n_bundles, dtype=tree.size.dtype)
-        return sizes.index_add_(0, self.number[first:stop], tree.size[tree.inner[first:stop]])
+        return sizes.index_add_(0, self.of_branches, tree.size[roots])
 
     @property
     def trunk(self) -> Layout:
@@ -181,8 +186,7 @@ class Cut:
 
     def bundle(self, k: int) -> Layout:
         """The nodes of some branches, and their leaves."""
-        first, stop = self.layout.levels[self.depth]
-        roots = (self.number[first:stop] == k).nonzero().squeeze(1) + first
+        roots = (self.of_branches == k).nonzero().squeeze(1) + self.layout.levels[self.depth][0]
         above = parent_slots(self.layout.tree)[roots].unique()
         return self._part(k, self.layout.levels[self.depth :], self.depth, above)
 
