@@ -26,12 +26,12 @@ from rich.console import Console
 from rich.table import Table
 
 from hck import HCKRegressor
+from hck.backend.reuse import reusing
 from hck.datasets import is_at_hand, load
 from hck.hierarchy.blueprint import DEFAULT_JITTER, Blueprint
 from hck.hierarchy.ridge import ridge
 from hck.kernels import Gaussian, Kernel, Laplace
 from hck.metrics import relative_error
-from hck.reuse import reusing
 
 _ENOUGH = 3.0  # seconds for which a time is taken again and again
 

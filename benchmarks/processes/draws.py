@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from hck import HCKGaussianProcessRegressor
+from hck.backend.memory import resolve_budget
 from hck.kernels import Kernel, Matern
-from hck.memory import resolve_budget
 from processes.common import Options, Prediction, make_process, observe
 
 SCALE, NOISE = 1.0, 0.05  # variances

@@ -15,7 +15,7 @@ from rich.table import Table
 from sklearn.kernel_ridge import KernelRidge
 
 from hck import HCKRegressor
-from hck.files import replacing
+from hck.backend.files import replacing
 from hck.metrics import relative_error
 
 N_TRAIN, N_TEST, N_FEATURES = 100_000, 10_000, 4

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from hck.approximations import Iterative, make_approximation
-from hck.approximations._make import NAMES
+from hck.approximations.make import NAMES
 from hck.approximations.quality import effective_rank, error, leading, spectrum
 from hck.kernels import Gaussian
 

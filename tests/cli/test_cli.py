@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from hck import __version__
-from hck.approximations._make import NAMES
+from hck.approximations.make import NAMES
 from hck.cli._common import APPROXIMATIONS, KERNELS, show, warn
 from hck.cli._tables import task_of
 from hck.cli.fit import intervals_of

@@ -115,7 +115,7 @@ def test_wrong_labels(client, data):
 
 
 def test_too_many_classes(client, data, monkeypatch):
-    monkeypatch.setattr("hck.estimators._coding.MOST_CLASSES", 3)
+    monkeypatch.setattr("hck.preparation.coding.MOST_CLASSES", 3)
     with pytest.raises(ValueError, match="more than 3 different labels"):
         DaskHCKClassifier(**GIVEN).fit(data[0], np.arange(700) % 4)
 

@@ -23,13 +23,13 @@ from hck.dask.blocks import Block, Summary
 from hck.dask.cluster import Facts, Worker, look_around
 from hck.dask.devices import moved
 from hck.dask.sampling import Training, draw
-from hck.estimators._branched import draw_rows
-from hck.estimators._moments import Moments
-from hck.estimators._scaling import Scaling
+from hck.estimators.branched import draw_rows
 from hck.hierarchy import Blueprint
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.posterior import ridge_and_left_out
 from hck.points import DensePoints
+from hck.preparation.moments import Moments
+from hck.preparation.scaling import Scaling
 from hck.selection.loss import Calibration
 
 pytestmark = pytest.mark.usefixtures("one_thread", "client")
@@ -182,8 +182,8 @@ def test_branches_in_bundles(data):
 def test_the_sample_is_the_same_for_all_chunks(data, monkeypatch):
     """And so is the model, to rounding, of rows in other blocks or in one piece."""
     x, y = data
-    monkeypatch.setattr("hck.estimators._branched._CHOSEN_ON", 100)
-    monkeypatch.setattr("hck.estimators._branched.POINTS_PER_BRANCH", 50)
+    monkeypatch.setattr("hck.estimators.branched._CHOSEN_ON", 100)
+    monkeypatch.setattr("hck.estimators.branched.POINTS_PER_BRANCH", 50)
     given = {**GIVEN, "scale": "standard", "leave_one_out": False}
     expected = DaskHCKRegressor(**given).fit(x, y)
     assert expected.bytes_.sample == 200 * 8 * 4
@@ -233,8 +233,8 @@ def test_features_are_scaled_by_all_rows(data, scale, lengthscale, monkeypatch):
     x, y = data
     x = x.copy()
     x[17, 1] = 50.0
-    monkeypatch.setattr("hck.estimators._branched._CHOSEN_ON", 100)
-    monkeypatch.setattr("hck.estimators._branched.POINTS_PER_BRANCH", 50)
+    monkeypatch.setattr("hck.estimators.branched._CHOSEN_ON", 100)
+    monkeypatch.setattr("hck.estimators.branched.POINTS_PER_BRANCH", 50)
     given = {**GIVEN, "scale": scale, "lengthscale": lengthscale, "fit_time": 0.1, "n_branches": 2}
     model = DaskHCKRegressor(**given).fit(da.from_array(x, chunks=(200, 3)), y)
     expected = Scaling.of(scale, DensePoints(torch.from_numpy(x)))

@@ -16,8 +16,8 @@ from sklearn.datasets import dump_svmlight_file
 
 from hck import HCKRegressor
 from hck.datasets import read_table
-from hck.datasets._npz import parts_of, write_npz
-from hck.datasets._table import Table
+from hck.datasets.npz import parts_of, write_npz
+from hck.datasets.table import Table
 
 CSV = "rooms,place,price\n3,town,200.5\n5,country,150\n4,,90\n"
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}

@@ -215,7 +215,7 @@ def test_sparse_data_are_made_dense_by_parts(monkeypatch):
     y = X[:, 0].toarray().ravel()
     model = HCKRegressor(fit_time="fast", random_state=0).fit(X, y)
     expected = model.predict(X)
-    monkeypatch.setattr("hck.estimators._ridge._MOST_DENSE", 6 * 70)
+    monkeypatch.setattr("hck.estimators.ridge._MOST_DENSE", 6 * 70)
     np.testing.assert_allclose(model.predict(X), expected, rtol=0, atol=1e-12)
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hck import HCKKernelPCA
 from hck.approximations import Iterative, make_approximation
-from hck.approximations._make import NAMES
+from hck.approximations.make import NAMES
 from hck.estimators.kernel_pca import principal_components
 from hck.kernels import CallableKernel, Gaussian
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Matern, make_kernel
-from hck.kernels._distance import euclidean, manhattan, scale_features, squared_euclidean
+from hck.kernels.distance import euclidean, manhattan, scale_features, squared_euclidean
 
 DISTANCES = {"sqeuclidean": squared_euclidean, "euclidean": euclidean, "cityblock": manhattan}
 NAMES = ["gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52"]

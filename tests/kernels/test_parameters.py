@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from hck.blocks import Blocks
+from hck.backend.blocks import Blocks
 from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern, make_kernel
 from hck.points import Values, as_points
 

@@ -18,10 +18,8 @@ from sklearn.utils import get_tags
 
 import hck
 from hck import HCKClassifier, HCKRegressor
-from hck.estimators._branched import Plan, branches_within, sizes_for
-from hck.estimators._moments import Moments
-from hck.estimators._scaling import Scaling
-from hck.files import replacing
+from hck.backend.files import replacing
+from hck.estimators.branched import Plan, branches_within, sizes_for
 from hck.hierarchy import Blueprint, ridge
 from hck.hierarchy.layout import Layout
 from hck.kernels import Gaussian
@@ -29,6 +27,8 @@ from hck.outofcore import DiskHCKClassifier, DiskHCKRegressor
 from hck.outofcore.job import Job
 from hck.outofcore.spool import Spool
 from hck.points import DensePoints
+from hck.preparation.moments import Moments
+from hck.preparation.scaling import Scaling
 from hck.selection.auto import Selection
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -143,8 +143,8 @@ def test_features_are_scaled_by_all_rows(data, scale, lengthscale, tmp_path, mon
     X, y, new = data
     X = X.copy()
     X[17, 1] = 50.0
-    monkeypatch.setattr("hck.estimators._branched._CHOSEN_ON", 500)
-    monkeypatch.setattr("hck.estimators._branched.POINTS_PER_BRANCH", 50)
+    monkeypatch.setattr("hck.estimators.branched._CHOSEN_ON", 500)
+    monkeypatch.setattr("hck.estimators.branched.POINTS_PER_BRANCH", 50)
     monkeypatch.setattr("hck.outofcore.rows._BLOCK", 40_000)  # several blocks
     given = {**SMALL, "lengthscale": lengthscale, "scale": scale, "fit_time": 0.1, "leave_one_out": False}
     model = DiskHCKRegressor(**given, folder=tmp_path / "model").fit(X, y)
@@ -328,7 +328,7 @@ def test_float32_with_an_offset(data, tmp_path):
 
 def test_left_out_rows_of_forests(data, tmp_path, monkeypatch):
     X, y, _ = data
-    monkeypatch.setattr("hck.estimators._branched._PROBED", 1000)
+    monkeypatch.setattr("hck.estimators.branched._PROBED", 1000)
     model = DiskHCKRegressor(**SMALL, n_trees=3, folder=tmp_path / "model").fit(X, y)
     np.testing.assert_array_equal(model.left_out_rows_, np.arange(0, 6000, 6))
     expected = HCKRegressor(**GIVEN, n_trees=3).fit(X, y).loo_predict()[::6]
@@ -457,11 +457,11 @@ def test_wrong_input(data, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="Unknown label type: y has continuous numbers in row 0"):
         DiskHCKClassifier(**SMALL, folder=tmp_path / "c").fit(X, y)
     with monkeypatch.context() as patch:
-        patch.setattr("hck.estimators._coding.MOST_CLASSES", 3)
+        patch.setattr("hck.preparation.coding.MOST_CLASSES", 3)
         with pytest.raises(ValueError, match="more than 3 different labels"):
             DiskHCKClassifier(**SMALL, folder=tmp_path / "c").fit(X, np.arange(6000) % 4)
     rare, model = np.arange(6000) == 17, DiskHCKClassifier(random_state=0, folder=tmp_path / "r")
-    monkeypatch.setattr("hck.estimators._branched._CHOSEN_ON", 500)
+    monkeypatch.setattr("hck.estimators.branched._CHOSEN_ON", 500)
     with pytest.raises(ValueError, match=r"500 rows .* are all of one class"):
         model.fit(X, rare)
     (tmp_path / "file").touch()

@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex
 
 from hck.partition import Tree
 from hck.plotting import plot_blocks
-from hck.plotting._style import RED
+from hck.plotting.style import RED
 
 TABLE = [["a", "x"], ["b", "x"], ["a", "y"], ["a", "x"]]
 

@@ -6,7 +6,7 @@ import torch
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 
 from hck.plotting import plot_predictions
-from hck.plotting._style import BLUE, RED
+from hck.plotting.style import BLUE, RED
 
 RNG = np.random.default_rng(0)
 

@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgb
 
 from hck import plotting
 from hck.plotting import PALETTE, plot_interval_calibration, plot_learning, style
-from hck.plotting._style import plain
+from hck.plotting.style import plain
 
 
 def test_settings_are_as_they_were():

@@ -1,9 +1,9 @@
 """Other kernels that stand in for a kernel, behind one protocol: what the hierarchical one competes with."""
 
-from hck.approximations._base import Approximation, Factorization
-from hck.approximations._make import Iterative, make_approximation
+from hck.approximations.base import Approximation, Factorization
 from hck.approximations.exact import Exact
 from hck.approximations.features import FeatureMap, Fourier, Nystrom
+from hck.approximations.make import Iterative, make_approximation
 from hck.approximations.tapered import Tapered
 from hck.approximations.trees import TreeKernel
 from hck.hierarchy.forest import Predictor

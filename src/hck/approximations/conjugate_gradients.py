@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from hck.progress import Counter
+from hck.backend.progress import Counter
 
 Map = Callable[[Tensor], Tensor]
 

@@ -10,13 +10,13 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from hck.approximations._base import Approximation, Factorization
+from hck.approximations.base import Approximation, Factorization
 from hck.approximations.conjugate_gradients import Solution, conjugate_gradients
 from hck.approximations.trees import TreeKernel
-from hck.blocks import Blocks
+from hck.backend.blocks import Blocks
+from hck.backend.memory import resolve_budget
+from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.kernels import Kernel
-from hck.memory import resolve_budget
-from hck.parallel import chunks, for_each, parallel_map
 from hck.points import Points, Values, as_points_like, cross, self_values
 
 _TILE = {"cpu": 1024, "cuda": 8192}
@@ -39,7 +39,7 @@ class Exact(Approximation):
     tolerance : float
         The residual, relative to the right-hand side, at which iterations stop.
     max_iter : int
-    memory_budget : see `hck.memory.resolve_budget`
+    memory_budget : see `hck.backend.memory.resolve_budget`
     verbose : bool
 
     Examples
@@ -163,7 +163,7 @@ class Guides:
 
     def factor(self, source: Exact, noise: Tensor) -> list[Factorization]:
         """Factorizations on the points of the exact kernel, whose memory budget they share."""
-        from hck.approximations._make import make_approximation  # which makes exact kernels as well
+        from hck.approximations.make import make_approximation  # which makes exact kernels as well
 
         options = {**self.options, "memory_budget": source.memory_budget}
         generator = torch.Generator(source.device).manual_seed(self.seed)

@@ -14,15 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck.approximations._base import Approximation, Factorization
+from hck.approximations.base import Approximation, Factorization
+from hck.backend.kernels import check_lengthscales
 from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.forest import Predictor
 from hck.kernels import Gaussian, Kernel, Laplace, Matern, make_kernel
-from hck.kernels._algebra import Scaled
-from hck.kernels._fused import check_lengthscales
+from hck.kernels.algebra import Scaled
 from hck.partition import Landmarks, Tree, choose_landmarks
 from hck.points import Points, SparsePoints, Values, VectorPoints, as_points, as_points_like
-from hck.sparse import csr_tensor
+from hck.points.csr import csr_tensor
 
 _AT_ONCE = 2**22  # features computed together, in numbers
 

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from hck.approximations._base import Approximation
+from hck.approximations.base import Approximation
 from hck.approximations.features import FeatureMap
 from hck.kernels import make_kernel
 from hck.points import Points, Values, as_points

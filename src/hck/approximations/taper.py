@@ -12,12 +12,12 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from hck.blocks import Batch, Blocks, batches, owners
+from hck.backend.blocks import Batch, Blocks, batches, owners
+from hck.backend.parallel import chunks
+from hck.backend.progress import track
 from hck.kernels import Kernel
-from hck.parallel import chunks
 from hck.points import DensePoints, Points, cross
-from hck.progress import track
-from hck.sparse import csr_tensor
+from hck.points.csr import csr_tensor
 
 _AT_ONCE = 2**22  # numbers gathered together
 ROWS = 2**14  # points whose neighbours are sought together

@@ -14,19 +14,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck.approximations._base import Approximation, Factorization
+from hck.approximations.base import Approximation, Factorization
 from hck.approximations.conjugate_gradients import conjugate_gradients
 from hck.approximations.sparse_cholesky import Cholesky, Elimination
 from hck.approximations.taper import ROWS, Pattern, Taper, choose_radius
+from hck.backend.kernels import check_lengthscales
+from hck.backend.memory import resolve_budget
+from hck.backend.parallel import chunks
+from hck.backend.progress import track
 from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.forest import Predictor
 from hck.kernels import Kernel, make_kernel
-from hck.kernels._fused import check_lengthscales
-from hck.memory import resolve_budget
-from hck.objects import looks_like_objects
-from hck.parallel import chunks
+from hck.kernels.objects import looks_like_objects
 from hck.points import DensePoints, Points, Values, as_points, as_points_like
-from hck.progress import track
 
 _AT_ONCE = 2**22  # numbers gathered together
 _MAX_ITER = 1000
@@ -99,7 +99,7 @@ class Tapered(Approximation):
         verbose : bool, default=False
             Show progress.
         memory_budget : int, float, str or None
-            For the factor, where it is not indispensable; see `hck.memory.resolve_budget`.
+            For the factor, where it is not indispensable; see `hck.backend.memory.resolve_budget`.
         """
         kernel, points = make_kernel(kernel), _dense(x)
         kernel = kernel.to(points.device, points.dtype)

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck import linalg
-from hck.approximations._base import Approximation, Factorization
+from hck.approximations.base import Approximation, Factorization
+from hck.backend import linalg
 from hck.hierarchy import Blueprint, HierarchicalKernel
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.forest import Predictor

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from hck.blocks import Blocks
+from hck.backend.blocks import Blocks
+from hck.backend.memory import resolve_budget
 from hck.branches.trunk import Trunk, compact
 from hck.hierarchy.extend import Extension
 from hck.hierarchy.forest import share_points
-from hck.memory import resolve_budget
 from hck.partition import Landmarks, Rule, Tree
 from hck.partition.hyperplane import HyperplaneRule
 from hck.points import Points

@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck import linalg
-from hck.blocks import Blocks
+from hck.backend import linalg
+from hck.backend.blocks import Blocks
+from hck.backend.memory import resolve_budget
 from hck.branches.message import Message, Reply
 from hck.branches.trunk import Trunk, check_partition
 from hck.hierarchy.blueprint import Blueprint, leaves_at_once
@@ -16,7 +17,6 @@ from hck.hierarchy.factor import Factor
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.ridge import landmark_weights
 from hck.hierarchy.smooth import smooth_down
-from hck.memory import resolve_budget
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
 from hck.partition.hyperplane import HyperplaneRule, as_vectors
 from hck.points import Points, VectorPoints

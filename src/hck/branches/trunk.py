@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck import linalg
-from hck.blocks import Blocks
+from hck.backend import linalg
+from hck.backend.blocks import Blocks
+from hck.backend.memory import resolve_budget
 from hck.branches.message import Message, Reply
 from hck.hierarchy.blueprint import Blueprint, default_jitter
 from hck.hierarchy.factor import Factor
@@ -15,7 +16,6 @@ from hck.hierarchy.layout import Layout, parent_slots
 from hck.hierarchy.smooth import smooth_down
 from hck.hierarchy.steps import Inbox
 from hck.kernels import Kernel, make_kernel
-from hck.memory import resolve_budget
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
 from hck.partition.hyperplane import HyperplaneRule
 from hck.points import Points, as_points

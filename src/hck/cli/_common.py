@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from hck.files import replacing
+from hck.backend.files import replacing
 
 # Known without loading torch, so that help and completion are fast; tests see to it that nothing is missing.
 DEVICES = ("cpu", "cuda")

@@ -7,9 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from hck.datasets import Table, read_table
-from hck.datasets._npz import parts_of
-from hck.datasets._read import kind_of
-from hck.datasets._table import listed
+from hck.datasets.npz import parts_of
+from hck.datasets.read import kind_of
+from hck.datasets.table import listed
 
 MOST_CLASSES = 20  # of whole numbers, to be taken as classes
 _NEARLY = 0.9  # of a column, so that the rest look like mistakes

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from hck.backend.progress import track
 from hck.cli._common import (
     AsJson,
     Data,
@@ -20,7 +21,6 @@ from hck.cli._common import (
     show,
     write,
 )
-from hck.progress import track
 
 _BLOCK = 50_000  # points whose predictions are one step of the progress
 _USUAL = 0.95

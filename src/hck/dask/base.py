@@ -22,8 +22,8 @@ from hck.dask.fit import budget_of
 from hck.dask.model import Model
 from hck.dask.sampling import Training
 from hck.dask.traffic import Traffic
-from hck.estimators._base import _ACCEPTED
-from hck.estimators._branched import alone
+from hck.estimators.base import _ACCEPTED
+from hck.estimators.branched import alone
 
 EXTRA = {"client": None, "n_branches": None}  # parameters that plain estimators do not have
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hck.estimators._coding import as_labels, count_labels, is_missing
-from hck.estimators._moments import Moments
+from hck.preparation.coding import as_labels, count_labels, is_missing
+from hck.preparation.moments import Moments
 
 
 @dataclass

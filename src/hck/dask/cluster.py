@@ -12,7 +12,7 @@ import torch
 from dask.delayed import delayed
 from distributed import Client, Future, KilledWorker, wait
 
-from hck.progress import track
+from hck.backend.progress import track
 
 _POLL = 0.5  # seconds between looks at what is done
 _LOOK = 5.0  # seconds between looks at the workers

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import torch
 
-from hck.blocks import Blocks
-from hck.estimators._branched import Plan
-from hck.estimators._scaling import Scaling
+from hck.backend.blocks import Blocks
+from hck.backend.memory import resolve_budget
+from hck.estimators.branched import Plan
 from hck.hierarchy import Extension
-from hck.memory import resolve_budget
 from hck.partition import Landmarks
+from hck.preparation.scaling import Scaling
 
 CPU = torch.device("cpu")
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from distributed import Future
 
+from hck.backend.memory import resolve_budget
 from hck.branches import Message, Reply
 from hck.branches.trunk import POINTS_PER_BRANCH
 from hck.dask import tasks
@@ -17,8 +18,7 @@ from hck.dask.sampling import Training
 from hck.dask.shuffle import shuffle
 from hck.dask.targets import Targets
 from hck.dask.traffic import Clock, Traffic
-from hck.estimators._branched import LeftOut, Plan, branches_within, sample_for, sizes_for
-from hck.memory import resolve_budget
+from hck.estimators.branched import LeftOut, Plan, branches_within, sample_for, sizes_for
 from hck.partition import leaf_size_for
 
 _MOST_BYTES = 2**30  # of a sample

@@ -19,11 +19,11 @@ from hck.dask.sampling import draw, read
 from hck.dask.targets import WithTrend
 from hck.dask.traffic import Clock, Traffic
 from hck.estimators import HCKGaussianProcessRegressor
-from hck.estimators._base import describe_parameters
-from hck.estimators._branched import Plan, alone, check_settings, make_trunks, refuse, with_parameters
-from hck.estimators._scaling import Scaling
-from hck.estimators._trend import Trend
+from hck.estimators.base import describe_parameters
+from hck.estimators.branched import Plan, alone, check_settings, make_trunks, refuse, with_parameters
 from hck.hierarchy.mixture import Mixture
+from hck.preparation.scaling import Scaling
+from hck.preparation.trend import Trend
 
 _LEARNED = ("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_", "_space")
 

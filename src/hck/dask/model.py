@@ -10,7 +10,7 @@ from distributed import Client, Future
 from hck.dask import tasks
 from hck.dask.cluster import GONE, bring, explained, lazy, wait_for
 from hck.dask.tasks import Entry, Found, Member
-from hck.estimators._branched import Plan
+from hck.estimators.branched import Plan
 
 
 @dataclass

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from hck.dask.tasks import Found, together
-from hck.estimators._trend import Trend
 from hck.hierarchy.likelihood import least_squares
 from hck.hierarchy.posterior import half_covariance
+from hck.preparation.trend import Trend
 
 Values = list[list[Found]]
 

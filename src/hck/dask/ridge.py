@@ -18,7 +18,7 @@ from hck.dask.local import forest
 from hck.dask.sampling import Training, draw, read
 from hck.dask.traffic import Clock, Traffic
 from hck.estimators import HCKClassifier, HCKRegressor
-from hck.estimators._branched import (
+from hck.estimators.branched import (
     LeftOut,
     alone,
     as_plain,
@@ -28,8 +28,8 @@ from hck.estimators._branched import (
     refuse,
     with_parameters,
 )
-from hck.estimators._coding import Centred, OneAgainstAll
-from hck.estimators._ridge import describe_ridge
+from hck.estimators.ridge import describe_ridge
+from hck.preparation.coding import Centred, OneAgainstAll
 from hck.selection.loss import Calibration
 
 _NOTES = f"""{NOTES}

@@ -12,9 +12,9 @@ from hck.dask import blocks as on_worker
 from hck.dask.blocks import Block, Summary
 from hck.dask.cluster import Work, lazy
 from hck.dask.collections import lazy_pairs
-from hck.estimators._branched import draw_rows
-from hck.estimators._coding import count_labels
-from hck.estimators._moments import Moments
+from hck.estimators.branched import draw_rows
+from hck.preparation.coding import count_labels
+from hck.preparation.moments import Moments
 
 
 @dataclass

@@ -15,7 +15,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from hck.dask.blocks import label_block, number_block
 from hck.dask.cluster import bring, lazy
 from hck.dask.collections import beside, lazy_points
-from hck.estimators._moments import Moments
+from hck.preparation.moments import Moments
 
 
 @dataclass

@@ -6,7 +6,7 @@ from distributed import Future
 
 from hck.dask import tasks
 from hck.dask.cluster import lazy
-from hck.estimators._branched import Plan
+from hck.estimators.branched import Plan
 
 
 def shuffle(

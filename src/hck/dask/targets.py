@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hck.estimators._coding import Coding
-from hck.estimators._trend import Trend
+from hck.preparation.coding import Coding
+from hck.preparation.trend import Trend
 
 
 @dataclass

@@ -13,7 +13,7 @@ from hck.branches import Branch, Message, Reply
 from hck.dask.blocks import Block
 from hck.dask.devices import CPU, moved, on_cpu, one_core, ready
 from hck.dask.targets import Targets, right_sides
-from hck.estimators._branched import LeftOut, Plan, probes_of
+from hck.estimators.branched import LeftOut, Plan, probes_of
 from hck.hierarchy import Blueprint, Extension
 from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout

@@ -5,8 +5,8 @@
 
 from hck.datasets._dataset import Dataset
 from hck.datasets._load import is_at_hand, load, names, records
-from hck.datasets._read import read_table
 from hck.datasets._synthetic import synthetic
-from hck.datasets._table import Table
+from hck.datasets.read import read_table
+from hck.datasets.table import Table
 
 __all__ = ["Dataset", "Table", "is_at_hand", "load", "names", "read_table", "records", "synthetic"]

@@ -9,7 +9,7 @@ from sklearn.datasets import fetch_openml
 
 from hck.datasets._download import download
 from hck.datasets._registry import Entry, File
-from hck.datasets._table import Table
+from hck.datasets.table import Table
 
 
 def fetch(name: str, entry: Entry, folder: Path, missing: list[File], show: bool) -> Table | None:

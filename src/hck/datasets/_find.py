@@ -12,10 +12,10 @@ from hck.datasets._download import check
 from hck.datasets._fetch import fetch
 from hck.datasets._flights import with_coordinates
 from hck.datasets._libsvm import read_libsvm
-from hck.datasets._npz import parts_of, read_npz, write_npz
 from hck.datasets._registry import Entry, File
 from hck.datasets._streams import OPEN
-from hck.datasets._table import Table
+from hck.datasets.npz import parts_of, read_npz, write_npz
+from hck.datasets.table import Table
 
 Folder = str | os.PathLike[str] | None
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hck.datasets._npz import opened
 from hck.datasets._registry import REGISTRY
-from hck.datasets._table import Table
+from hck.datasets.npz import opened
+from hck.datasets.table import Table
 
 _DAYS_BEFORE = np.cumsum([0, 31, 28, 31, 30, 31])  # each month from January to June
 _MINUTES = 24 * 60

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hck.datasets._streams import OPEN
-from hck.datasets._table import Table, listed
+from hck.datasets.table import Table, listed
 
 
 def read_csv(path: Path, target: str | int | None) -> Table:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from hck.datasets._streams import OPEN, with_bar
-from hck.datasets._table import Table, refuse_missing
+from hck.datasets.table import Table, refuse_missing
 
 
 def read_libsvm(path: Path, n_features: int | None = None, show: bool = False) -> Table:

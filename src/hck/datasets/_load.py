@@ -11,7 +11,7 @@ from hck.datasets._dataset import Dataset
 from hck.datasets._find import Folder, find, is_there
 from hck.datasets._prepare import cut, distinct, scale
 from hck.datasets._registry import REGISTRY, Entry, entry
-from hck.datasets._table import Table
+from hck.datasets.table import Table
 
 
 def names() -> tuple[str, ...]:

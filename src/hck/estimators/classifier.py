@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from hck.estimators._ridge import RidgeEstimator, describe_ridge
+from hck.estimators.ridge import RidgeEstimator, describe_ridge
 from hck.selection.loss import Calibration, LogLoss
 
 

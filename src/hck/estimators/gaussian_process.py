@@ -14,13 +14,13 @@ from torch import Tensor
 from hck import metrics
 from hck.approximations import Approximation, TreeKernel
 from hck.approximations.exact import ExactPredictor
-from hck.estimators._base import _FEW, HCKEstimator, describe_parameters
-from hck.estimators._trend import Trend
+from hck.estimators.base import _FEW, HCKEstimator, describe_parameters
 from hck.hierarchy.mixture import Mixture
 from hck.hierarchy.posterior import Posterior
 from hck.kernels import Kernel, make_kernel
 from hck.partition import Tree, leaf_size_for
 from hck.points import DensePoints, Points, VectorPoints
+from hck.preparation.trend import Trend
 from hck.selection import Learned, Observations, Space, evaluate, learn
 from hck.selection.work import Shape
 

@@ -18,7 +18,7 @@ from hck.approximations import Approximation, Iterative, Predictor
 from hck.approximations.features import FeatureMap, FeaturePredictor
 from hck.approximations.quality import feature_axes, feature_vectors, leading
 from hck.approximations.trees import TreeKernel
-from hck.estimators._base import HCKEstimator, describe_parameters
+from hck.estimators.base import HCKEstimator, describe_parameters
 from hck.estimators.regressor import HCKRegressor
 from hck.kernels import make_kernel
 from hck.points import DensePoints, Points

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 
-from hck.estimators._ridge import RidgeEstimator, describe_ridge
+from hck.estimators.ridge import RidgeEstimator, describe_ridge
 from hck.selection.loss import SquaredError
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hck.files import replacing
+from hck.backend.files import replacing
 
 Record = dict[str, Any]
 

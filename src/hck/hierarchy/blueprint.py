@@ -8,19 +8,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck import linalg
-from hck.blocks import Blocks
-from hck.gradients import wants_gradient
+from hck.backend import linalg
+from hck.backend.blocks import Blocks
+from hck.backend.gradients import wants_gradient
+from hck.backend.memory import at_once, resolve_budget
+from hck.backend.parallel import chunks, for_each, parallel_map
+from hck.backend.reuse import room
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.matrix import HierarchicalMatrix
 from hck.hierarchy.steps import LeafInput, NodeInput
 from hck.kernels import Kernel, make_kernel
-from hck.memory import at_once, resolve_budget
-from hck.objects import looks_like_objects
-from hck.parallel import chunks, for_each, parallel_map
+from hck.kernels.objects import looks_like_objects
 from hck.partition import Landmarks, choose_landmarks, make_tree
 from hck.points import Points, Values, as_points, cross, self_values
-from hck.reuse import room
 
 # λ' on the landmark matrices when none is given, relative to k(x, x): it bounds their condition, and with
 # it the rounding.

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from hck import linalg
-from hck.blocks import Blocks, batches, consecutive, group_by, pieces
+from hck.backend import linalg
+from hck.backend.blocks import Blocks, batches, consecutive, group_by, pieces
+from hck.backend.memory import per_chunk
+from hck.backend.parallel import for_each
 from hck.hierarchy.matrix import sweep
 from hck.kernels import Kernel
-from hck.memory import per_chunk
-from hck.parallel import for_each
 from hck.partition import Landmarks, Tree
 from hck.points import Points, as_points_like, cross
 

@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck import linalg
-from hck.blocks import Batch
+from hck.backend import linalg
+from hck.backend.blocks import Batch
+from hck.backend.memory import at_once
+from hck.backend.parallel import chunks, for_each, parallel_map
+from hck.backend.progress import track
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.matrix import HierarchicalMatrix
 from hck.hierarchy.smooth import Filtered, filter_up, smooth_down
 from hck.hierarchy.steps import Inbox, LeafInput, NodeInput, leaf_up, node_up
-from hck.memory import at_once
-from hck.parallel import chunks, for_each, parallel_map
-from hck.progress import track
 
 
 class Source(Protocol):
@@ -74,7 +74,7 @@ class Nodes:
     parent : Tensor
         Their parents, counted within the level above.
     packed, diagonal : Tensor
-        A and M = (I − X)⁻¹, in the room of one (`hck.linalg.pack_`).
+        A and M = (I − X)⁻¹, in the room of one (`hck.backend.linalg.pack_`).
     whitened : Tensor
         H = A⁻¹ W.
     """

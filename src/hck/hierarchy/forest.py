@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from hck.blocks import Blocks
+from hck.backend.blocks import Blocks
 from hck.hierarchy.extend import Extension
 from hck.partition import Landmarks
 from hck.points import Points

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck import linalg
+from hck.backend import linalg
 from hck.hierarchy.blueprint import Blueprint, build_matrix
 from hck.hierarchy.extend import Extension, cross_matrix
 from hck.hierarchy.factor import Factor, Stored
@@ -81,7 +81,7 @@ class HierarchicalKernel:
             λ' ≥ 0, added to the landmarks' kernel matrices. None: 1e-8 in float64, 1e-4 in float32, times
             the mean of k(x, x) over a few points.
         memory_budget : int, float, str or None
-            For temporaries; see `hck.memory.resolve_budget`.
+            For temporaries; see `hck.backend.memory.resolve_budget`.
         generator : torch.Generator, optional
             On the device of the points.
         verbose : bool, default=False

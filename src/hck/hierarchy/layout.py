@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck.blocks import Batch, batches, send
+from hck.backend.blocks import Batch, batches, send
 from hck.partition import Tree
 
 

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hck import linalg
+from hck.backend import linalg
+from hck.backend.parallel import parallel_map
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.factor import Factor, Nodes
 from hck.hierarchy.smooth import Filtered, smooth_down
-from hck.parallel import parallel_map
 from hck.points import Values
 
 

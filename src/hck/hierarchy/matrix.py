@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hck.backend.parallel import for_each
 from hck.hierarchy.layout import Layout
-from hck.parallel import for_each
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck import linalg
+from hck.backend import linalg
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.extend import Extension
 from hck.hierarchy.factor import Factor

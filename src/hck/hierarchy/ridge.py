@@ -7,13 +7,13 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from hck import linalg
+from hck.backend import linalg
+from hck.backend.parallel import at_a_time, for_each, parallel_map
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.extend import Extension
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.smooth import smooth_down
 from hck.hierarchy.steps import Inbox
-from hck.parallel import at_a_time, for_each, parallel_map
 
 # Share of the work that has to be saved for the branches to be in twice as many bundles. A GPU works on one
 # after another, each with as many commands.

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from hck import linalg
+from hck.backend import linalg
+from hck.backend.parallel import for_each
 from hck.hierarchy.blueprint import Blueprint
-from hck.parallel import for_each
 
 
 @torch.no_grad()

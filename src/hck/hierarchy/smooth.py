@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from hck import linalg
+from hck.backend import linalg
+from hck.backend.parallel import for_each, parallel_map
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.steps import leaf_down, node_down
-from hck.parallel import for_each, parallel_map
 
 if TYPE_CHECKING:
     from hck.hierarchy.factor import Factor, Nodes

@@ -1,7 +1,7 @@
 """What is done at leaves and at inner nodes in the up- and the down-sweep.
 
 Each step works on a stack of leaves or of nodes. On the CPU it is one compiled function; on a GPU, and where
-gradients are asked for, it is put together from `hck.linalg`.
+gradients are asked for, it is put together from `hck.backend.linalg`.
 """
 
 from dataclasses import dataclass, replace
@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck import linalg
-from hck.kernels._fused import arguments, compiled_kernels
-from hck.linalg import flat
+from hck.backend import linalg
+from hck.backend.kernels import arguments, compiled_kernels
+from hck.backend.linalg import flat
+from hck.backend.reuse import room
 from hck.points import Values
-from hck.reuse import room
 
 # What is factored, for warnings and errors.
 LEAF = "the leaf matrix D + alpha I"
@@ -294,4 +294,4 @@ def _tensors(*values: Values | Tensor | None) -> list[Tensor]:
 def _compiled(dtype: torch.dtype) -> Any:
     """The compiled steps, loaded when they are first used: that takes a second."""
     compiled_kernels(dtype.itemsize)
-    return import_module("hck.hierarchy._compiled_steps")
+    return import_module("hck.backend.cpu.steps")

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck import linalg
-from hck.blocks import Blocks, group_by
+from hck.backend import linalg
+from hck.backend.blocks import Blocks, group_by
+from hck.backend.parallel import for_each
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.extend import by_leaf
 from hck.hierarchy.factor import Factor
-from hck.parallel import for_each
 from hck.points import Points, as_points_like, cross, self_values
 
 

@@ -7,10 +7,10 @@ be added, multiplied and scaled. Any function of two blocks of points is a kerne
 from collections.abc import Callable
 from typing import Any
 
-from hck.kernels._algebra import Product, Scaled, Sum
-from hck.kernels._base import Kernel
-from hck.kernels._callable import CallableKernel
-from hck.kernels._stationary import Gaussian, InverseMultiquadric, Laplace, Matern
+from hck.kernels.algebra import Product, Scaled, Sum
+from hck.kernels.base import Kernel
+from hck.kernels.function import CallableKernel
+from hck.kernels.stationary import Gaussian, InverseMultiquadric, Laplace, Matern
 
 __all__ = [
     "CallableKernel",

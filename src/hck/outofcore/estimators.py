@@ -11,9 +11,11 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from hck.backend.memory import resolve_budget
+from hck.backend.progress import track
 from hck.branches import assemble_forest
 from hck.estimators import HCKClassifier, HCKRegressor
-from hck.estimators._branched import (
+from hck.estimators.branched import (
     LeftOut,
     Piece,
     alone,
@@ -27,14 +29,12 @@ from hck.estimators._branched import (
     sizes_for,
     with_parameters,
 )
-from hck.estimators._ridge import RidgeEstimator
-from hck.memory import resolve_budget
+from hck.estimators.ridge import RidgeEstimator
 from hck.outofcore import fit as steps
 from hck.outofcore.job import Job
 from hck.outofcore.rows import Rows, as_pair, as_rows, check_numbers
 from hck.outofcore.spool import Spool
 from hck.outofcore.targets import Labels, Numbers, Targets
-from hck.progress import track
 from hck.selection.auto import Selection
 
 _PLAN, _MODEL = "plan", "model"

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from hck.backend.progress import track
 from hck.branches import Message
-from hck.estimators._branched import LeftOut, Plan, draw_rows, probes_of
-from hck.estimators._coding import Coding
-from hck.estimators._moments import Moments
+from hck.estimators.branched import LeftOut, Plan, draw_rows, probes_of
 from hck.outofcore.job import Job
 from hck.outofcore.rows import Rows, check_numbers
 from hck.outofcore.spool import Spool
 from hck.outofcore.targets import Targets
-from hck.progress import track
+from hck.preparation.coding import Coding
+from hck.preparation.moments import Moments
 
 _UNEVEN = 1.5  # times the mean, from which a branch is too large
 

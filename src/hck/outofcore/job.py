@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from hck.files import replacing
+from hck.backend.files import replacing
 from hck.persistence.encode import Encoder
 from hck.persistence.model import read_parts, write_parts
 

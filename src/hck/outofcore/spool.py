@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hck.files import replacing
+from hck.backend.files import replacing
 
 _COUNTS = "counts.json"
 

@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from hck.estimators._coding import Centred, Coding, OneAgainstAll, as_labels, count_labels
 from hck.outofcore.rows import check_numbers
+from hck.preparation.coding import Centred, Coding, OneAgainstAll, as_labels, count_labels
 
 
 class Targets(ABC):

@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from hck.blocks import ranges
+from hck.backend.blocks import ranges
 from hck.partition.cutter import Cutter, Frontier
 from hck.partition.hyperplane import as_vectors
 from hck.partition.tree import Rule, Tree

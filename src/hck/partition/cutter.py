@@ -9,9 +9,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from hck.blocks import owners, ranges, send
+from hck.backend.blocks import owners, ranges, send
+from hck.backend.kernels import check_lengthscales
 from hck.kernels import Kernel
-from hck.kernels._fused import check_lengthscales
 from hck.partition.tree import Rule, Tree
 from hck.points import Points, VectorPoints
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck.blocks import consecutive
-from hck.linalg import flat
-from hck.parallel import at_a_time, chunks, for_each, grain
+from hck.backend.blocks import consecutive
+from hck.backend.linalg import flat
+from hck.backend.parallel import at_a_time, chunks, for_each, grain
 from hck.partition.cutter import Frontier
 
 _SELECTION = 500  # flops that take as long as selection does for each number
@@ -165,4 +165,4 @@ def _halves(size: Tensor) -> Tensor:
 @cache
 def _compiled() -> Any:
     """The compiled code, loaded when it is first used."""
-    return import_module("hck.partition._compiled")
+    return import_module("hck.backend.cpu.cuts")

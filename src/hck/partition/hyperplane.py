@@ -7,7 +7,7 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
-from hck.blocks import ranges
+from hck.backend.blocks import ranges
 from hck.partition.cutter import Cutter, Frontier
 from hck.partition.halving import Halvings, halve, halve_all
 from hck.partition.tree import Rule

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hck.blocks import Blocks, batches, group_by, pieces
+from hck.backend.blocks import Blocks, batches, group_by, pieces
 from hck.kernels import Kernel
 from hck.partition.cutter import Cutter, Frontier
 from hck.partition.halving import halve

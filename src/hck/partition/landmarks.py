@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck.blocks import Blocks, batches, consecutive, send
+from hck.backend.blocks import Blocks, batches, consecutive, send
 from hck.kernels import Kernel
 from hck.partition.centres import kmeans_centres
 from hck.partition.hyperplane import as_vectors

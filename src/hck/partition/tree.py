@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck.blocks import send
+from hck.backend.blocks import send
 from hck.points import Points, VectorPoints, as_points
 
 

@@ -13,34 +13,34 @@ import torch
 from sklearn.preprocessing import OneHotEncoder
 
 from hck.approximations import Exact, Fourier, Iterative, Nystrom, Tapered, TreeKernel
-from hck.approximations._process import Process
 from hck.approximations.exact import ExactPredictor, Guides
 from hck.approximations.features import FeaturePredictor
+from hck.approximations.process import Process
 from hck.approximations.sparse_cholesky import Elimination
 from hck.approximations.taper import Pattern, Taper
 from hck.approximations.tapered import TaperedPredictor
-from hck.blocks import Blocks
+from hck.backend.blocks import Blocks
+from hck.backend.memory import resolve_budget
 from hck.branches import Message, Trunk
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
-from hck.estimators._base import HCKEstimator
-from hck.estimators._branched import Piece, Plan
-from hck.estimators._categories import Categories
-from hck.estimators._coding import Centred, OneAgainstAll
-from hck.estimators._scaling import Scaling
-from hck.estimators._trend import Trend
+from hck.estimators.base import HCKEstimator
+from hck.estimators.branched import Piece, Plan
 from hck.hierarchy import Blueprint, Extension, Forest
 from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.mixture import Mixture
 from hck.hierarchy.posterior import Posterior
 from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern, Product, Scaled, Sum
-from hck.memory import resolve_budget
 from hck.partition import KD, PCA, KernelCut, KMeans, Landmarks, RandomProjection, Tree
 from hck.partition.centres import CentreRule
 from hck.partition.hyperplane import HyperplaneRule
 from hck.partition.kernel_cut import KernelRule
 from hck.partition.tree import FlatRule, FunctionRule, ScaledRule
 from hck.points import DensePoints, ObjectPoints, SparsePoints
+from hck.preparation.categories import Categories
+from hck.preparation.coding import Centred, OneAgainstAll
+from hck.preparation.scaling import Scaling
+from hck.preparation.trend import Trend
 from hck.selection.auto import Candidate, Selection
 from hck.selection.loss import Calibration
 from hck.selection.space import Space, _Block

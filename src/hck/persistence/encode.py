@@ -10,7 +10,7 @@ from torch import Tensor
 
 from hck.persistence.arrays import DTYPES, NAMES, pack
 from hck.persistence.classes import RECIPES, REFUSED
-from hck.points import _as_tensor
+from hck.points import as_tensor
 
 Node = dict[str, Any]
 
@@ -101,7 +101,7 @@ class Encoder:
             raise refusal(x, path)
         if any(step < 0 for step in native.strides):
             native = np.ascontiguousarray(native)
-        return self._tensor("array", _as_tensor(native), path)
+        return self._tensor("array", as_tensor(native), path)
 
     def _values(self, x: np.ndarray, path: str) -> Node:
         """An array of text, or of things that are text, numbers or missing."""

@@ -9,7 +9,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from hck._version import __version__
-from hck.estimators._base import HCKEstimator
+from hck.estimators.base import HCKEstimator
 from hck.persistence import folder
 from hck.persistence.classes import ESTIMATORS, Place, device_of
 from hck.persistence.decode import Decoder

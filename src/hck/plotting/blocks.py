@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hck.partition import Tree
-from hck.plotting._check import check_tree
-from hck.plotting._cut import Cut, describe_leaves
-from hck.plotting._style import MOST_SHAPES, RED, SEQUENTIAL, panel, percent, thousands
+from hck.plotting.check import check_tree
+from hck.plotting.cut import Cut, describe_leaves
+from hck.plotting.style import MOST_SHAPES, RED, SEQUENTIAL, panel, percent, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

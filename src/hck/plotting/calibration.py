@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hck.metrics import calibration_curve
-from hck.plotting._check import vectors
-from hck.plotting._style import BLUE, GREY, INK, panel
+from hck.plotting.check import vectors
+from hck.plotting.style import BLUE, GREY, INK, panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

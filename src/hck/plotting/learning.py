@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hck.plotting._check import as_array
-from hck.plotting._style import BLUE, INK, panel
+from hck.plotting.check import as_array
+from hck.plotting.style import BLUE, INK, panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

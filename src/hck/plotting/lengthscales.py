@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hck.kernels import Kernel, make_kernel
-from hck.plotting._check import as_array
-from hck.plotting._style import MARKERS, PALETTE, panel, plain, suit_scale
+from hck.plotting.check import as_array
+from hck.plotting.style import MARKERS, PALETTE, panel, plain, suit_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from scipy.spatial import ConvexHull, Delaunay, QhullError
 
 from hck.partition import Tree
-from hck.plotting._check import as_array, check_tree, some_of
-from hck.plotting._cut import Cut, describe_leaves
-from hck.plotting._style import MOST_POINTS, MOST_SHAPES, PALETTE, panel, plain
+from hck.plotting.check import as_array, check_tree, some_of
+from hck.plotting.cut import Cut, describe_leaves
+from hck.plotting.style import MOST_POINTS, MOST_SHAPES, PALETTE, panel, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from hck.metrics import coverage
-from hck.plotting._check import some_of, vectors
-from hck.plotting._style import BLUE, GREY, INK, MOST_POINTS, MOST_SHAPES, RED, SEQUENTIAL, panel, percent
+from hck.plotting.check import some_of, vectors
+from hck.plotting.style import BLUE, GREY, INK, MOST_POINTS, MOST_SHAPES, RED, SEQUENTIAL, panel, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

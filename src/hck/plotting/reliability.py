@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hck.metrics import check_classes, reliability_curve
-from hck.plotting._check import as_array
-from hck.plotting._style import INK, MARKERS, PALETTE, panel, plain
+from hck.plotting.check import as_array
+from hck.plotting.style import INK, MARKERS, PALETTE, panel, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hck.plotting._style import MARKERS, PALETTE, panel, plain, suit_scale
+from hck.plotting.style import MARKERS, PALETTE, panel, plain, suit_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hck.partition import Tree
-from hck.plotting._check import check_tree
-from hck.plotting._cut import Cut, describe_leaves
-from hck.plotting._style import BLUE, GREY, INK, PALETTE, RED, panel
+from hck.plotting.check import check_tree
+from hck.plotting.cut import Cut, describe_leaves
+from hck.plotting.style import BLUE, GREY, INK, PALETTE, RED, panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from torch import Tensor
 
 from hck.estimators import HCKGaussianProcessRegressor, HCKKernelPCA
-from hck.estimators._ridge import RidgeEstimator
+from hck.estimators.ridge import RidgeEstimator
 from hck.metrics import coverage
 from hck.plotting import (
     plot_blocks,
@@ -25,9 +25,9 @@ from hck.plotting import (
     plot_tree,
     style,
 )
-from hck.plotting._cut import describe_leaves
-from hck.plotting._style import need_matplotlib, percent
+from hck.plotting.cut import describe_leaves
 from hck.plotting.lengthscales import feature_names, lengthscales
+from hck.plotting.style import need_matplotlib, percent
 from hck.points import Points, as_points, as_points_like
 from hck.report._text import number, plural
 from hck.report.scores import Classification, Outcome, Regression, class_scores, regression_scores

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
-from hck.estimators._base import HCKEstimator
+from hck.estimators.base import HCKEstimator
 from hck.kernels import Kernel, Matern, Product, Scaled, Sum
-from hck.plotting._cut import describe_leaves
+from hck.plotting.cut import describe_leaves
 from hck.plotting.lengthscales import feature_names, kernel_of, lengthscales
 from hck.report._text import Section, Table, in_bytes, number, plural
 from hck.selection.auto import Selection

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hck._version import __version__
-from hck.files import replacing
-from hck.plotting._style import need_matplotlib
+from hck.backend.files import replacing
+from hck.plotting.style import need_matplotlib
 from hck.report.figures import pictures
 from hck.report.model import check_model, describe_choice, describe_model
 from hck.report.scores import Confusion, describe_scores, predict

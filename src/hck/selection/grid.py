@@ -9,11 +9,11 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
+from hck.backend.progress import track
 from hck.hierarchy.blueprint import Blueprint, default_jitter
 from hck.kernels import Kernel, make_kernel
-from hck.objects import looks_like_objects
+from hck.kernels.objects import looks_like_objects
 from hck.points import as_points
-from hck.progress import track
 from hck.selection.loss import left_out_each
 
 SCORES = ("left_out", "gcv")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+from hck.backend.progress import Counter
 from hck.errors import NotPositiveDefiniteError
-from hck.progress import Counter
 
 _ROUNDS = 4
 _STILL = 0.05

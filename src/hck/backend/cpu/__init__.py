@@ -1,0 +1,1 @@
+"""Code that numba compiles for the processor at hand; imported when it is first used."""

@@ -1,0 +1,200 @@
+"""Projections and medians on the CPU, compiled."""
+
+import numpy as np
+
+from hck.backend.cpu.dense import dot
+from hck.backend.cpu.jit import compiled, exposed
+
+_MOST_PASSES = 16  # of which each halves, at least, what is left, unless values are very unequally spread
+_FEW = 32
+_ROUNDING = 32  # times the spacing of numbers, that halves have to be apart
+_UNORDERED = {"contract", "nnan", "nsz", "reassoc"}  # so that sums and extremes are computed in vectors
+
+
+@exposed(fastmath={"contract", "reassoc"})
+def project(x, d, rows, directions, which, out):
+    """⟨x[rows[i]], directions[which[i]]⟩ for each i."""
+    for i in range(len(rows)):
+        out[i] = dot(x, rows[i] * d, directions, which[i] * d, d)
+
+
+@exposed
+def halve(order, start, value, below, above, size, stop, first, last):
+    """Put the points of nodes `first` to `last` in order: the half with the smaller values comes first.
+
+    Equal values are split as they come. The values of node i end at stop[i].
+    """
+    largest = size[first:last].max()
+    _, work, rest = _room(largest, value, order)
+    for i in range(first, last):
+        own = value[stop[i] - size[i] : stop[i]]
+        below[i], above[i] = _separate(own, size[i], order, start[i], work, rest)
+
+
+@exposed
+def halve_by_projection(x, d, order, start, size, child, pick, directions, spares, below, above, first, last):
+    """The same, by values that are projections on directions: node i has that of number pick[i].
+
+    A node whose halves are tied takes one of the last `spares` directions, if they are not tied with it.
+    """
+    largest = size[first:last].max()
+    own, work, rest = _room(largest, x, order)
+    for i in range(first, last):
+        below[i], above[i] = _cut(
+            x, d, order, start[i], size[i], pick, i, directions, spares, own, work, rest
+        )  # fmt: skip
+
+
+@exposed
+def halve_subtrees(x, d, order, start, size, child, pick, directions, spares, below, above, first, last):
+    """The same for nodes `first` to `last`, their children child[i] (-1: none), and so on.
+
+    The points of a subtree are gathered once, and then lie close together.
+    """
+    largest = size[first:last].max()
+    own, work, rest = _room(largest, x, order)
+    near, place, kept = np.empty(largest * d, x.dtype), np.empty_like(rest), np.empty_like(rest)
+    waiting = np.empty(2 * 64, np.int64)  # at most one for each level below
+    for root in range(first, last):
+        at, n = start[root], size[root]
+        for p in range(n):
+            place[p], kept[p] = p, order[at + p]
+            source, target = np.uintp(kept[p] * d), np.uintp(p * d)
+            for k in range(np.uintp(d)):
+                near[target + k] = x[source + k]
+        waiting[0], count = root, 1
+        while count:
+            count -= 1
+            i = waiting[count]
+            below[i], above[i] = _cut(
+                near, d, place, start[i] - at, size[i], pick, i, directions, spares, own, work, rest
+            )  # fmt: skip
+            for c in range(2):
+                if child[2 * i + c] >= 0:
+                    waiting[count] = child[2 * i + c]
+                    count += 1
+        for p in range(n):
+            order[at + p] = kept[place[p]]
+
+
+@compiled
+def _cut(x, d, order, at, n, pick, node, directions, spares, own, work, rest):
+    """Halve a node by projections; what `_separate` returns."""
+    total, eps = len(directions) // d, 2.0**-52 if own.itemsize == 8 else 2.0**-23
+    for attempt in range(spares + 1):
+        if attempt:
+            pick[node] = total - attempt
+        for p in range(n):
+            own[p] = dot(x, order[at + p] * d, directions, pick[node] * d, d)
+        below, above = _separate(own, n, order, at, work, rest)
+        if above - below > _ROUNDING * eps * max(abs(below), abs(above)):
+            break
+    return below, above
+
+
+@compiled
+def _room(n, values, order):
+    """Memory for the values of n points, and for `_separate`."""
+    shape = n + 1
+    return np.empty(shape, values.dtype), np.empty(shape, values.dtype), np.empty(shape, order.dtype)
+
+
+@compiled
+def _separate(own, n, order, at, work, rest):
+    """Put the first half of n points, those with the smaller values, before the others.
+
+    Returns the largest value of the first half and the smallest of the others. `work` and `rest` have room
+    for n + 1.
+    """
+    half = (n + 1) // 2
+    middle = _nth(own, n, half - 1, work)
+    equal = half - _count_below(own, n, middle)
+    smallest = own.dtype.type(np.inf)
+    low, high = at, 0
+    for i in range(n):  # without branches, which nobody could foresee
+        point, value = order[at + i], own[i]
+        tied = (value == middle) & (equal > 0)
+        equal -= tied
+        first_half = (value < middle) | tied
+        order[low] = point
+        rest[high] = point
+        low += first_half
+        high += 1 - first_half
+        smallest = min(smallest, own.dtype.type(np.inf) if first_half else value)
+    order[low : low + high] = rest[:high]
+    return middle, smallest
+
+
+@compiled
+def _nth(v, n, k, work):
+    """The k-th smallest, from 0, of n numbers. `work` has room for n + 1.
+
+    Passes that only count, several numbers at a time, close in on it from both sides: the next place to look
+    at is found by interpolation, a little towards the far end, so that both ends come closer. The few numbers
+    that are left are reordered.
+    """
+    low, high = _ends(v, n)
+    before, until = 0, n  # numbers below `low`, and those below `high`, or up to it at first
+    whole = True
+    for step in range(_MOST_PASSES):
+        if until - before <= _FEW:
+            break
+        share = (k + 0.5 - before) / (until - before)
+        margin = 0.0 if step < 2 else 1 / np.sqrt(until - before)
+        share = min(1.0, share + margin) if share < 0.5 else max(0.0, share - margin)
+        guess = v.dtype.type(low + (high - low) * share)
+        if not low < guess < high:
+            break
+        count = _count_below(v, n, guess)
+        if count <= k:
+            low, before = guess, count
+        else:
+            high, until, whole = guess, count, False
+    left = 0
+    for i in range(n):
+        work[left] = v[i]
+        left += (v[i] >= low) & ((v[i] < high) | whole)
+    return _select(work, left, k - before)
+
+
+@compiled
+def _select(v, n, k):
+    """The k-th smallest, from 0, of the first n numbers, which are reordered: Hoare's quickselect."""
+    low, high = 0, n - 1
+    while low < high:
+        a, b, c = v[low], v[(low + high) // 2], v[high]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i, j = low, high
+        while i <= j:
+            while v[i] < pivot:
+                i += 1
+            while v[j] > pivot:
+                j -= 1
+            if i <= j:
+                v[i], v[j] = v[j], v[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:
+            break
+    return v[k]
+
+
+@compiled(fastmath=_UNORDERED)
+def _ends(v, n):
+    """The smallest and the largest."""
+    low = high = v[0]
+    for i in range(n):
+        low, high = min(low, v[i]), max(high, v[i])
+    return low, high
+
+
+@compiled
+def _count_below(v, n, limit):
+    count = 0
+    for i in range(n):
+        count += v[i] < limit
+    return count

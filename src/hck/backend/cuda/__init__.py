@@ -1,0 +1,1 @@
+"""Code that Triton compiles for a GPU; imported when it is first used."""

@@ -1,0 +1,132 @@
+"""Work on many chunks at once on the CPU's cores.
+
+torch runs batched factorizations and triangular solves one member after another on one core. Here each core
+takes whole chunks instead, with torch on a single thread inside: torch releases the interpreter lock while it
+computes. On a GPU chunks run one after another, since one chunk already fills it.
+"""
+
+import math
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+from hck.backend.progress import track
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_LEAST_FLOPS = 5e7
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_local = threading.local()
+_making = threading.Lock()
+
+
+def _after_fork() -> None:
+    """Threads do not survive a fork: not ours, nor those of OpenMP, for which torch would wait forever."""
+    global _making
+    _making = threading.Lock()
+    _pools.clear()
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def parallel_map(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    device: torch.device,
+    what: str = "",
+    show: bool = False,
+) -> Iterator[Result]:
+    """The results of `work` on each item, in the order of the items.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where the work is done: on the CPU, items are spread over its cores.
+    what, show
+        A name for the work, and whether to show its progress.
+    """
+    threads = at_a_time(device)
+    if threads == 1 or len(items) < 2:
+        for item in track(items, what, show):
+            yield work(item)
+        return
+    grad, inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+
+    def task(item: Item) -> Result:
+        with torch.inference_mode(inference), torch.set_grad_enabled(grad):
+            return work(item)
+
+    pool = _pool(threads)
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in track(items, what, show):
+            waiting.append(pool.submit(task, item))
+            if len(waiting) > 2 * threads:  # no further ahead, so that results do not pile up
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def at_a_time(device: torch.device) -> int:
+    """How many items are worked on at the same time."""
+    return 1 if device.type != "cpu" or getattr(_local, "inside", False) else torch.get_num_threads()
+
+
+def for_each(
+    work: Callable[[Item], None],
+    items: Sequence[Item],
+    device: torch.device,
+    what: str = "",
+    show: bool = False,
+) -> None:
+    """Like `parallel_map`, for work that stores its results itself."""
+    for _ in parallel_map(work, items, device, what, show):
+        pass
+
+
+def chunks(first: int, stop: int, step: int) -> list[slice]:
+    """The range from `first` to `stop` in slices of at most `step`."""
+    return [slice(start, min(start + step, stop)) for start in range(first, stop, step)]
+
+
+def grain(count: int, flops: float) -> int:
+    """How many of `count` items of `flops` each to give to a core at once.
+
+    A few parts for each core, so that none waits long for another at the end; but no tiny ones, since whoever
+    wants the interpreter while another thread has it waits for a tenth of a millisecond.
+    """
+    fewest = math.ceil(_LEAST_FLOPS / max(1.0, flops))
+    return max(1, min(count, max(fewest, math.ceil(count / (4 * torch.get_num_threads())))))
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    with _making:
+        if threads not in _pools:
+            pool = ThreadPoolExecutor(threads, "hck", initializer=_enter_pool)
+            # The workers' setting must not become that of threads started later by others.
+            barrier = threading.Barrier(threads + 1)
+            for _ in range(threads):
+                pool.submit(barrier.wait)
+            barrier.wait()
+            torch.set_num_threads(threads)
+            _pools[threads] = pool
+        return _pools[threads]
+
+
+def _enter_pool() -> None:
+    _local.inside = True
+    torch.get_num_threads()  # or torch sets the number anew when this thread first computes
+    torch.set_num_threads(1)  # of this thread

@@ -1,0 +1,174 @@
+"""Our own kernels for GPUs against the same on the CPU; and that nothing waits for the GPU within a sweep."""
+
+import pytest
+import torch
+
+from hck.backend import linalg
+from hck.backend.blocks import Blocks
+from hck.errors import NumericalWarning
+from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.factor import Factor
+from hck.hierarchy.ridge import ridge
+from hck.hierarchy.smooth import smooth_down
+from hck.kernels import Gaussian, InverseMultiquadric, Laplace, Matern
+from hck.points import DensePoints, cross
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device"),
+]
+
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-4}
+both_types = pytest.mark.parametrize("dtype", TOLERANCE)
+
+
+def normal(*shape, dtype=torch.float64, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+
+
+def definite(members, n, dtype):
+    a = normal(members, n, n)
+    return (a @ a.mT / n + torch.eye(n)).to(dtype)
+
+
+@both_types
+@pytest.mark.parametrize("n", [1, 5, 16, 17, 33, 64, 65, 100, 257])
+def test_factor(n, dtype):
+    matrix, right = definite(3, n, dtype), normal(3, n, 2, dtype=dtype)
+    there = linalg.factor_(matrix.cuda().triu(), "a matrix")
+    expected = torch.linalg.inv(torch.linalg.cholesky(matrix.double()))
+    torch.testing.assert_close(there.cpu().double(), expected, rtol=0, atol=20 * TOLERANCE[dtype])
+    unwaited = linalg.without_waiting(lambda: linalg.factor_(matrix.cuda().triu(), "a matrix"), there.device)
+    torch.testing.assert_close(unwaited, there, rtol=0, atol=0)
+    solved = linalg.unwhiten_(there, linalg.whiten_(there, right.cuda())).cpu().double()
+    torch.testing.assert_close(matrix.double() @ solved, right.double(), rtol=0, atol=100 * TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("n", [7, 64, 150])
+def test_a_member_that_fails_gets_a_jitter_and_the_others_none(n):
+    matrix = definite(3, n, torch.float64)
+    matrix[1] = 1
+    with pytest.warns(NumericalWarning, match="1 of 3 blocks"):
+        there = linalg.without_waiting(
+            lambda: linalg.factor_(matrix.cuda(), "a matrix"), torch.device("cuda")
+        )
+    again = linalg.inverse(there).cpu()
+    torch.testing.assert_close(again[[0, 2]], torch.linalg.inv(matrix[[0, 2]]), rtol=0, atol=1e-10)
+    inverted = there[1].cpu()
+    values = torch.linalg.eigvalsh(inverted @ matrix[1] @ inverted.mT)
+    assert -0.1 <= values.min() <= values.max() <= 1.1
+
+
+@both_types
+@pytest.mark.parametrize("columns", [1, 3, 9])
+@pytest.mark.parametrize("n", [3, 16, 61, 64, 130])
+def test_packed(n, columns, dtype):
+    factor, symmetric = definite(4, n, dtype).tril(), definite(4, n, dtype)
+    packed, diagonal = linalg.pack_(symmetric.cuda(), factor.cuda())
+    x = normal(4, n, columns, dtype=dtype)
+    close = {"rtol": 0, "atol": 20 * TOLERANCE[dtype]}
+    torch.testing.assert_close(
+        linalg.multiply_packed(packed, diagonal, x.cuda()).cpu(), symmetric @ x, **close
+    )
+    torch.testing.assert_close(
+        linalg.unwhiten_packed(packed, diagonal, x.cuda()).cpu(), factor.mT @ x, **close
+    )
+    again, back = linalg.unpack(packed, diagonal)
+    torch.testing.assert_close(again.cpu(), factor, rtol=0, atol=0)
+    torch.testing.assert_close(back.cpu(), symmetric, **close)
+
+
+@both_types
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (5, 5), (33, 20), (64, 64), (70, 131)])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Gaussian(0.7),
+        Gaussian([0.5, 1.0, 2.0]),
+        Laplace(0.7),
+        InverseMultiquadric(0.7),
+        *(Matern(0.7, nu) for nu in (0.5, 1.5, 2.5)),
+    ],
+    ids=repr,
+)
+def test_kernel_values(kernel, n, m, upper, dtype):
+    m = n if upper else m
+    x, z = (DensePoints(normal(200, 3, dtype=dtype, seed=seed)) for seed in (1, 2))
+    z = x if upper else z
+    rows, columns = (torch.randint(200, (4, width)) for width in (n, m))
+    rows[1, n // 2 + 1 :] = -1
+    columns = rows if upper else columns
+    left, right = Blocks(rows, full=False), Blocks(columns, full=False)
+    here = cross(kernel, x, left, z, right)
+    device = torch.device("cuda")
+    sides = (x.to(device), Blocks(rows.cuda(), False), z.to(device), Blocks(columns.cuda(), False))
+    there = cross(kernel.to(device, dtype), *sides, upper=upper).cpu()
+    if upper:
+        here, there = here.triu(), there.triu()
+    torch.testing.assert_close(there, here, rtol=0, atol=TOLERANCE[dtype])
+
+
+def test_kernel_values_of_a_large_block():
+    """More tiles than CUDA takes along a grid's second axis."""
+    x = DensePoints(normal(9000, 2).cuda())
+    block = Blocks(torch.arange(9000, device="cuda")[None], full=True)
+    there = cross(Gaussian(0.7), x, block, x, block)[0]
+    torch.testing.assert_close(
+        there, torch.exp(-torch.cdist(x.x, x.x).square() / (2 * 0.7**2)), rtol=0, atol=1e-9
+    )
+
+
+@both_types
+def test_projections(dtype):
+    points, directions = DensePoints(normal(500, 7, dtype=dtype)), normal(5, 7, dtype=dtype)
+    rows, which = torch.randperm(500)[:300], torch.randint(5, (300,))
+    here = points.project(rows, directions, which)
+    there = points.to(torch.device("cuda")).project(rows.cuda(), directions.cuda(), which.cuda())
+    torch.testing.assert_close(there.cpu(), here, rtol=0, atol=10 * TOLERANCE[dtype])
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+@pytest.mark.parametrize("columns", [1, 9])
+@pytest.mark.parametrize("leaf_size", [None, 50])
+@pytest.mark.parametrize(
+    "kernel",
+    [Gaussian(0.5), InverseMultiquadric([0.5, 1.0, 1.0, 2.0]), 2.0 * Matern([0.5, 1.0, 1.0, 2.0], 1.5)],
+    ids=repr,
+)
+def test_no_sweep_waits_for_the_gpu(kernel, leaf_size, columns):
+    x = normal(3001, 4).cuda()
+    blueprint = Blueprint.of(kernel, x, rank=20, leaf_size=leaf_size)
+    variance = blueprint.pad_noise(0.01)
+    y = x[:, :1].expand(-1, columns).contiguous()
+    b = blueprint.layout.pad(y, variance)
+    w, ambient = torch.zeros_like(b), b.new_empty(blueprint.layout.tree.n_leaves, blueprint.rank, columns)
+
+    def sweep():
+        try:
+            torch.cuda.set_sync_debug_mode("error")
+            factor = Factor(blueprint, variance, blueprint.budget, b)
+            smooth_down(factor, factor.filtered, w, ambient)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+    linalg.without_waiting(sweep, x.device)
+    torch.testing.assert_close(w[:-1], ridge(blueprint, 0.01, y).weights, rtol=1e-10, atol=1e-10)
+
+
+def test_branches_on_the_gpu():
+    x = normal(3001, 4).cuda()
+    expected = ridge(Blueprint.of(Gaussian(0.5), x, rank=20), 0.01, x[:, :2])
+    for depth in (1, 3):
+        found = ridge(Blueprint.of(Gaussian(0.5), x, rank=20), 0.01, x[:, :2], depth)
+        torch.testing.assert_close(found.weights, expected.weights, rtol=1e-9, atol=1e-9)
+
+
+def test_repeated_points_without_jitter_on_the_gpu():
+    x = normal(600, 3).cuda()
+    x[300:] = x[:300]
+    with pytest.warns(NumericalWarning, match="landmark matrix"):
+        extension = ridge(
+            Blueprint.of(Gaussian(0.5), x, rank=64, jitter=0.0, landmarks="same"), 0.01, x[:, :1]
+        )
+    assert torch.isfinite(extension.weights).all()
