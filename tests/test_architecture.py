@@ -1,0 +1,166 @@
+"""The house stands: imports go down, private names stay inside, machines are known to the backend alone."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import hck
+
+ROOT = Path(hck.__file__).parent
+
+# From the ground up; folders of one floor do not know each other. See docs/architecture.md.
+FLOORS = [
+    {"errors", "_version"},
+    {"backend"},
+    {"kernels"},
+    {"points"},
+    {"partition", "preparation", "metrics"},
+    {"hierarchy"},
+    {"branches"},
+    {"approximations"},
+    {"selection"},
+    {"persistence"},
+    {"outofcore", "dask"},
+    {"estimators"},
+    {"datasets", "plotting"},
+    {"experiments", "report", "demo"},
+    {"cli"},
+]
+HEIGHT = {name: height for height, names in enumerate(FLOORS) for name in names}
+
+# Exceptions that are left, as (module, what it imports); the aim is none.
+UPWARD: set[tuple[str, str]] = {
+    ("persistence.model", "estimators"),
+    ("persistence.classes", "estimators"),
+    ("outofcore.fit", "estimators"),
+    ("outofcore.estimators", "estimators"),
+    ("estimators.gaussian_process", "plotting"),
+    ("dask.tasks", "estimators"),
+    ("dask.shuffle", "estimators"),
+    ("dask.sampling", "estimators"),
+    ("dask.ridge", "estimators"),
+    ("dask.model", "estimators"),
+    ("dask.gaussian_process", "estimators"),
+    ("dask.gaussian_process", "plotting"),
+    ("dask.fit", "estimators"),
+    ("dask.devices", "estimators"),
+    ("dask.base", "estimators"),
+}
+PRIVATE: set[tuple[str, str]] = {
+    ("persistence.classes", "selection.space"),
+    ("dask.base", "estimators.base"),
+}
+DEVICES: set[str] = {
+    "selection.work",
+    "points",
+    "persistence.model",
+    "partition.tree",
+    "partition.hyperplane",
+    "partition.halving",
+    "partition.cutter",
+    "hierarchy.ridge",
+    "hierarchy.factor",
+    "experiments.tradeoff",
+    "experiments.partitioning",
+    "experiments._models",
+    "estimators.ridge",
+    "estimators.base",
+    "dask.devices",
+    "dask.cluster",
+    "cli._common",
+    "approximations.taper",
+    "approximations.exact",
+}
+BY_TEXT: set[str] = {"partition.halving", "hierarchy.steps"}
+
+DEVICE = re.compile(r"device\.type|is_cuda|[\"']cuda[\"']")
+
+
+def modules():
+    return sorted(path for path in ROOT.rglob("*.py"))
+
+
+def name_of(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def folder_of(module):
+    return module.partition(".")[0]
+
+
+def imports(path):
+    """(module inside hck, name imported from it or None), wherever in the file the import is."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "hck":
+            for alias in node.names:
+                yield node.module.partition(".")[2], alias.name
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("hck."):
+                    yield alias.name.partition(".")[2], None
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_imports_go_down(path):
+    module = name_of(path)
+    if not module:  # the package itself, which shows everything
+        return
+    here = folder_of(module)
+    for target, name in imports(path):
+        other = folder_of(target or name)
+        if other not in HEIGHT:  # a name that hck itself shows
+            continue
+        allowed = here == other or HEIGHT[other] < HEIGHT[here]
+        assert allowed or (module, other) in UPWARD, f"{module} imports {other}, which is not below it"
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_private_names_stay_in_their_folder(path):
+    module = name_of(path)
+    for target, name in imports(path):
+        if folder_of(target) == folder_of(module) or not target:
+            continue
+        hidden = [
+            part for part in (*target.split("."), name or "") if part.startswith("_") and part != "_version"
+        ]
+        allowed = not hidden or name == "__version__" or (module, target) in PRIVATE
+        assert allowed, f"{module} uses {target}.{name}, which is private to its folder"
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_devices_are_the_backends_business(path):
+    module = name_of(path)
+    if folder_of(module) == "backend" or module in DEVICES:
+        return
+    code = "\n".join(ast.unparse(node) for node in _without_texts(ast.parse(path.read_text())))
+    assert not DEVICE.search(code), f"{module} asks which device it is: let hck.backend decide"
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_nothing_is_imported_by_its_name_as_text(path):
+    module = name_of(path)
+    if path.name == "__init__.py" or folder_of(module) == "backend" or module in BY_TEXT:
+        return
+    assert "import_module" not in path.read_text(), f"{module} imports by text"
+
+
+def test_every_folder_has_a_floor_and_a_sentence():
+    found = {folder_of(name_of(path)) for path in modules()} - {""}
+    assert found == set(HEIGHT)
+    page = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text()
+    missing = {name for name in found - {"errors", "_version"} if f"`{name}`" not in page}
+    assert not missing, f"docs/architecture.md says nothing of {missing}"
+
+
+def _without_texts(tree):
+    """The statements of a module without docstrings."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            value = body[0].value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                body[0] = ast.Pass()
+    return tree.body
