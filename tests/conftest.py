@@ -1,9 +1,12 @@
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+
+HELPERS = [path.stem for path in (Path(__file__).parent / "helpers").glob("*.py")]
 
 
 @pytest.fixture(scope="session")
@@ -25,12 +28,14 @@ def real_data():
 
 @pytest.fixture(autouse=True)
 def same_draws(request, monkeypatch):
-    """A test draws the same numbers from its module's generators, whichever tests ran before it."""
-    for name, value in list(vars(request.module).items()):
-        if isinstance(value, np.random.Generator):
-            monkeypatch.setattr(request.module, name, np.random.default_rng(1))
-        elif isinstance(value, torch.Generator):
-            monkeypatch.setattr(request.module, name, torch.Generator(value.device).manual_seed(1))
+    """A test draws the same numbers from its modules' generators, whichever tests ran before it."""
+    helpers = [sys.modules[name] for name in HELPERS if name in sys.modules]
+    for module in (request.module, *helpers):
+        for name, value in list(vars(module).items()):
+            if isinstance(value, np.random.Generator):
+                monkeypatch.setattr(module, name, np.random.default_rng(1))
+            elif isinstance(value, torch.Generator):
+                monkeypatch.setattr(module, name, torch.Generator(value.device).manual_seed(1))
 
 
 @pytest.fixture

@@ -1,0 +1,14 @@
+import pytest
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Several chunks of everything, and many fronts."""
+    sizes = {"_AT_ONCE": 5000, "ROWS": 50}
+    for module, values in {
+        "tapered": sizes,
+        "taper": {**sizes, "_TILE": {"cpu": 2000}},
+        "sparse_cholesky": {"_LEAF": 5},
+    }.items():
+        for name, value in values.items():
+            monkeypatch.setattr(f"hck.approximations.{module}.{name}", value)
