@@ -1,6 +1,5 @@
 """Gaussian processes with any approximation of a kernel: likelihood, mean, uncertainty, draws."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from hck.hierarchy.forest import Predictor
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
-from hck.hierarchy.likelihood import Likelihood, least_squares
+from hck.hierarchy.likelihood import Likelihood, evidence_from_gram
 from hck.hierarchy.posterior import Conditioned, half_covariance
 
 if TYPE_CHECKING:
@@ -51,11 +50,8 @@ def _evidence(factor: "Factorization", y: Tensor, h: Tensor) -> tuple[Likelihood
     columns, determinant = y.shape[1], factor.log_determinant  # first: then solutions can use what it made
     solved = factor.solve(torch.cat([y, h], 1)).double()
     gram = torch.cat([y, h], 1).double().mT @ solved
-    beta = least_squares(gram[columns:, columns:], gram[columns:, :columns])
-    square = gram[:columns, :columns].diagonal().sum() - (gram[columns:, :columns] * beta).sum()
-    value = -(square + columns * (determinant + len(y) * math.log(2 * math.pi))) / 2
-    rest = solved[:, :columns] - solved[:, columns:] @ beta
-    found = Likelihood(value, [], beta, gram[columns:, columns:])
+    found = evidence_from_gram(gram, determinant, len(y), columns)
+    rest = solved[:, :columns] - solved[:, columns:] @ found.coefficients
     return found, rest.to(y.dtype), solved[:, columns:].to(y.dtype)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
@@ -13,7 +14,7 @@ from hck.dask.cluster import Work, find_client, lazy, look_around
 from hck.dask.collections import is_lazy
 from hck.dask.fit import Fit, Sizes
 from hck.dask.local import posterior
-from hck.dask.process import Evidence, Mixing
+from hck.dask.process import Mixing
 from hck.dask.ridge import RegressorOnCluster
 from hck.dask.sampling import draw, read
 from hck.dask.targets import WithTrend
@@ -21,6 +22,7 @@ from hck.dask.traffic import Clock, Traffic
 from hck.estimators import HCKGaussianProcessRegressor
 from hck.estimators.base import describe_parameters
 from hck.estimators.branched import Plan, alone, check_settings, make_trunks, refuse, with_parameters
+from hck.hierarchy.likelihood import evidence_from_gram
 from hck.hierarchy.mixture import Mixture
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
@@ -131,7 +133,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
                 plan = self._plan(settled, learned, sample, number, rng)
             trained = Fit(*(work, plan, data, WithTrend(trend), facts, traffic, clock), process=True).run()
         found = [
-            Evidence.of(gram, log_determinant, data.n)
+            evidence_from_gram(torch.as_tensor((gram + gram.T) / 2), log_determinant, data.n)
             for gram, log_determinant in zip(trained.grams, trained.log_determinants, strict=True)
         ]
         mixing = Mixing(trend, found)
@@ -139,7 +141,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         self._set_fitted(
             **{name: getattr(learned, name) for name in _LEARNED},
             coefficients_=process.coefficients(mixing),
-            log_marginal_likelihood_value_=float(np.mean([each.log_likelihood for each in found])),
+            log_marginal_likelihood_value_=float(np.mean([float(each.value) for each in found])),
             bytes_=traffic,
             seconds_=clock.seconds,
             _model=trained.model,
@@ -219,7 +221,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         """The model on this machine, where it fits into memory: `hck.HCKGaussianProcessRegressor`."""
         self._check_fitted()
         members = [
-            posterior(trunk, parts, float(self.noise_), known.beta, known.precision, known.log_likelihood)
+            posterior(trunk, parts, float(self.noise_), known)
             for trunk, parts, known in zip(
                 self._model.plan.trunks, self._model.gather(), self._mixing.evidence, strict=True
             )

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from hck.branches import Trunk, assemble, assemble_forest
 from hck.dask.tasks import Part
 from hck.hierarchy import Blueprint, Extension
 from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
+from hck.hierarchy.likelihood import Likelihood
 from hck.hierarchy.posterior import Posterior
 
 
@@ -19,9 +19,7 @@ def forest(trunks: list[Trunk], parts: list[list[Part]]) -> list[Extension]:
     return assemble_forest(trunks, [[part.extension for part in mine] for mine in parts], rows)
 
 
-def posterior(
-    trunk: Trunk, parts: list[Part], noise: float, beta: Tensor, precision: Tensor, log_likelihood: float
-) -> Posterior:
+def posterior(trunk: Trunk, parts: list[Part], noise: float, found: Likelihood) -> Posterior:
     """A tree's Gaussian process in one piece."""
     made = assemble(
         trunk, [part.extension for part in parts], [torch.from_numpy(part.number) for part in parts]
@@ -35,7 +33,7 @@ def posterior(
     both[rows] = values
     variance = source.pad_noise(noise)
     weights, heard = made.weights, made.landmark_weights
-    small = beta.to(weights.dtype)
+    small = found.coefficients.to(weights.dtype)
     mean = replace(
         made,
         weights=weights[:, :1] - weights[:, 1:] @ small,
@@ -43,4 +41,5 @@ def posterior(
     )
     along = replace(made, weights=weights[:, 1:].contiguous(), landmark_weights=heard[..., 1:].contiguous())
     y = layout.pad(both, variance)
-    return Posterior(source, variance, y, mean, along, beta, precision, log_likelihood)
+    known = found.coefficients, found.precision, float(found.value)
+    return Posterior(source, variance, y, mean, along, *known)

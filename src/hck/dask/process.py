@@ -1,6 +1,5 @@
 """A Gaussian process whose branches are on workers: trend, mean and variance put together."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,38 +8,11 @@ import torch
 from torch import Tensor
 
 from hck.dask.tasks import Found, together
-from hck.hierarchy.likelihood import least_squares
+from hck.hierarchy.likelihood import Likelihood
 from hck.hierarchy.posterior import half_covariance
 from hck.preparation.trend import Trend
 
 Values = list[list[Found]]
-
-
-@dataclass
-class Evidence:
-    """What a tree's branches say together about the trend.
-
-    Attributes
-    ----------
-    beta : Tensor of shape (trends, 1)
-        Coefficients, of what a rough trend left.
-    precision : Tensor of shape (trends, trends)
-        The inverse of their covariance.
-    log_likelihood : float
-    """
-
-    beta: Tensor
-    precision: Tensor
-    log_likelihood: float
-
-    @classmethod
-    def of(cls, gram: np.ndarray, log_determinant: float, n: int) -> "Evidence":
-        """From [y H]ᵀ (K_h + noise)⁻¹ [y H], as `hck.hierarchy.likelihood.evidence`."""
-        both = torch.as_tensor((gram + gram.T) / 2)
-        beta = least_squares(both[1:, 1:], both[1:, :1])
-        square = float(both[0, 0] - (both[1:, :1] * beta).sum())
-        value = -(square + log_determinant + n * math.log(2 * math.pi)) / 2
-        return cls(beta, both[1:, 1:], value)
 
 
 @dataclass
@@ -50,12 +22,12 @@ class Mixing:
     Attributes
     ----------
     trend : Trend
-    evidence : list of Evidence
+    evidence : list of Likelihood
         One for each tree.
     """
 
     trend: Trend
-    evidence: list[Evidence]
+    evidence: list[Likelihood]
 
     def mean(self, values: Values, x: np.ndarray) -> np.ndarray:
         """Shape (points,)."""
@@ -82,11 +54,11 @@ class Mixing:
         features, found = self.trend(x), []
         for tree, known in enumerate(self.evidence):
             at = torch.from_numpy(together(values, tree, len(x)))
-            found.append(at[:, 0] + ((features.to(at) - at[:, 1:]) @ known.beta.to(at))[:, 0])
+            found.append(at[:, 0] + ((features.to(at) - at[:, 1:]) @ known.coefficients.to(at))[:, 0])
         return found
 
 
 def coefficients(mixing: Mixing) -> Any:
     """Of the trend's features as they came, the mean over trees."""
-    beta = torch.stack([each.beta for each in mixing.evidence]).mean(0)
+    beta = torch.stack([each.coefficients for each in mixing.evidence]).mean(0)
     return mixing.trend.raw(beta[:, 0].numpy())

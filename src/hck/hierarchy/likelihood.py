@@ -111,11 +111,27 @@ def _log_likelihood(
 
 def evidence(factor: Factor, columns: int = 1) -> Likelihood:
     """The log-likelihood, without gradient, where (y, H) has gone up; the first `columns` are y."""
-    gram = quadratic_form(factor, factor.filtered)
+    gram, n = quadratic_form(factor, factor.filtered), factor.layout.tree.n_points
+    return evidence_from_gram(gram, factor.log_determinant, n, columns)
+
+
+def evidence_from_gram(
+    gram: Tensor, log_determinant: Tensor | float, n: int, columns: int = 1
+) -> Likelihood:  # fmt: skip
+    """The log-likelihood of n observations, without gradient, for any matrix K.
+
+    Parameters
+    ----------
+    gram : Tensor of shape (columns + trends, columns + trends)
+        [y H]ᵀ K⁻¹ [y H].
+    log_determinant : Tensor of shape (), or float
+        Of K.
+    n, columns : int
+        Rows and columns of y.
+    """
     beta = least_squares(gram[columns:, columns:], gram[columns:, :columns])
     square = gram[:columns, :columns].diagonal().sum() - (gram[columns:, :columns] * beta).sum()
-    n = factor.layout.tree.n_points
-    value = -(square + columns * (factor.log_determinant + n * math.log(2 * math.pi))) / 2
+    value = -(square + columns * (log_determinant + n * math.log(2 * math.pi))) / 2
     return Likelihood(value, [], beta, gram[columns:, columns:])
 
 
