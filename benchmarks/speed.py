@@ -32,6 +32,7 @@ from hck.hierarchy.blueprint import DEFAULT_JITTER, Blueprint
 from hck.hierarchy.ridge import ridge
 from hck.kernels import Gaussian, Kernel, Laplace
 from hck.metrics import relative_error
+from hck.settings import Settings
 
 _ENOUGH = 3.0  # seconds for which a time is taken again and again
 
@@ -83,7 +84,7 @@ class Problem:
         sizes, budget = (self.rank, self.leaf_size), self.memory_budget
         with reusing():
             for _ in range(self.trees):
-                blueprint = Blueprint.of(kernel, x, *sizes, memory_budget=budget, generator=generator)
+                blueprint = Blueprint.of(kernel, x, Settings(*sizes, memory_budget=budget), generator)
                 ridge(blueprint, 0.01, y, depth)
 
     @property

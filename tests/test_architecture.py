@@ -12,7 +12,7 @@ ROOT = Path(hck.__file__).parent
 
 # From the ground up; folders of one floor do not know each other. See docs/architecture.md.
 FLOORS = [
-    {"errors", "_version"},
+    {"errors", "_version", "settings"},
     {"backend"},
     {"kernels"},
     {"points"},

@@ -14,6 +14,7 @@ from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.likelihood import log_likelihood
 from hck.hierarchy.ridge import ridge
 from hck.kernels import Matern
+from hck.settings import Settings
 from processes.common import Options, Record, mark
 from speed import Figure, shortest
 
@@ -36,7 +37,7 @@ class Evaluation:
 
     def partition(self) -> Blueprint:
         lengthscales, scale, _ = self.parameters
-        return Blueprint.of(scale * Matern(lengthscales, nu=1.5), self.x, self.rank)
+        return Blueprint.of(scale * Matern(lengthscales, nu=1.5), self.x, Settings(self.rank))
 
     def gradient(self) -> None:
         log_likelihood(self.blueprint, self.parameters[-1], self.y, self.parameters)

@@ -5,7 +5,7 @@ import torch
 
 from hck import HCKGaussianProcessRegressor, HCKRegressor
 from hck.approximations import Exact, Iterative, Nystrom, TreeKernel
-from hck.approximations.trees import KINDS
+from hck.approximations.hierarchical import KINDS
 from hck.kernels import Gaussian, Laplace, Matern
 
 pytestmark = [

@@ -12,6 +12,7 @@ from hck.hierarchy.ridge import ridge
 from hck.hierarchy.smooth import smooth_down
 from hck.kernels import Gaussian, InverseMultiquadric, Laplace, Matern
 from hck.points import DensePoints, cross
+from hck.settings import Settings
 
 pytestmark = [
     pytest.mark.gpu,
@@ -138,7 +139,7 @@ def test_projections(dtype):
 )
 def test_no_sweep_waits_for_the_gpu(kernel, leaf_size, columns):
     x = normal(3001, 4).cuda()
-    blueprint = Blueprint.of(kernel, x, rank=20, leaf_size=leaf_size)
+    blueprint = Blueprint.of(kernel, x, Settings(20, leaf_size))
     variance = blueprint.pad_noise(0.01)
     y = x[:, :1].expand(-1, columns).contiguous()
     b = blueprint.layout.pad(y, variance)
@@ -158,9 +159,9 @@ def test_no_sweep_waits_for_the_gpu(kernel, leaf_size, columns):
 
 def test_branches_on_the_gpu():
     x = normal(3001, 4).cuda()
-    expected = ridge(Blueprint.of(Gaussian(0.5), x, rank=20), 0.01, x[:, :2])
+    expected = ridge(Blueprint.of(Gaussian(0.5), x, Settings(20)), 0.01, x[:, :2])
     for depth in (1, 3):
-        found = ridge(Blueprint.of(Gaussian(0.5), x, rank=20), 0.01, x[:, :2], depth)
+        found = ridge(Blueprint.of(Gaussian(0.5), x, Settings(20)), 0.01, x[:, :2], depth)
         torch.testing.assert_close(found.weights, expected.weights, rtol=1e-9, atol=1e-9)
 
 
@@ -169,6 +170,6 @@ def test_repeated_points_without_jitter_on_the_gpu():
     x[300:] = x[:300]
     with pytest.warns(NumericalWarning, match="landmark matrix"):
         extension = ridge(
-            Blueprint.of(Gaussian(0.5), x, rank=64, jitter=0.0, landmarks="same"), 0.01, x[:, :1]
+            Blueprint.of(Gaussian(0.5), x, Settings(64, jitter=0.0, landmarks="same")), 0.01, x[:, :1]
         )
     assert torch.isfinite(extension.weights).all()

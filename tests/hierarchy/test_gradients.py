@@ -8,6 +8,7 @@ from hck.hierarchy import HierarchicalKernel
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.ridge import ridge
 from hck.kernels import Gaussian
+from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -43,6 +44,6 @@ def test_solution_and_log_determinant_by_lengthscales():
 @pytest.mark.parametrize("depth", [0, 2])
 def test_ridge_by_lengthscales(depth):
     def weights(scale):
-        return ridge(Blueprint.of(Gaussian(scale), X, 5, jitter=1e-6), NOISE, B, depth).weights
+        return ridge(Blueprint.of(Gaussian(scale), X, Settings(5, jitter=1e-6)), NOISE, B, depth).weights
 
     assert gradcheck(weights, wanted(torch.tensor([0.4, 0.7], dtype=torch.float64)))

@@ -8,6 +8,7 @@ import torch
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.likelihood import log_likelihood
 from hck.kernels import Gaussian, Laplace, Matern
+from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -17,7 +18,7 @@ Y = torch.randn(60, 2, generator=torch.Generator().manual_seed(1), dtype=torch.f
 
 def test_value(problem):
     covariance, b = problem.noisy, problem.b.double()
-    blueprint = Blueprint.of(**{"kernel": problem.kernel, "x": problem.points, **problem.options})
+    blueprint = Blueprint.of(problem.kernel, problem.points, Settings(**problem.options))
     found = log_likelihood(blueprint, torch.tensor(problem.alpha, dtype=problem.dtype), problem.b)
     assert found.gradient == []
     half = torch.linalg.slogdet(covariance).logabsdet / 2 + problem.n * math.log(2 * math.pi) / 2
@@ -46,7 +47,7 @@ def test_gradient(options, each):
         parameter.requires_grad_()
 
     def value(*values, wanted=()):
-        blueprint = Blueprint.of(kernel(*values[:3]), X, 8, jitter=1e-6, **options)
+        blueprint = Blueprint.of(kernel(*values[:3]), X, Settings(8, jitter=1e-6, **options))
         return log_likelihood(blueprint, values[3], Y, wanted)
 
     gradient = value(*parameters, wanted=parameters).gradient
@@ -64,7 +65,7 @@ def test_gradient(options, each):
 
 def test_parameters_must_require_a_gradient():
     with pytest.raises(ValueError, match="require a gradient"):
-        log_likelihood(Blueprint.of(Gaussian(0.5), X, 8), torch.tensor(0.1), Y, [torch.tensor(1.0)])
+        log_likelihood(Blueprint.of(Gaussian(0.5), X, Settings(8)), torch.tensor(0.1), Y, [torch.tensor(1.0)])
 
 
 def test_threads_change_nothing():
@@ -74,7 +75,7 @@ def test_threads_change_nothing():
     for threads in (1, 4):
         torch.set_num_threads(threads)
         try:
-            blueprint = Blueprint.of(Gaussian(scale), x, 16, memory_budget="1 MB")
+            blueprint = Blueprint.of(Gaussian(scale), x, Settings(16, memory_budget="1 MB"))
             result = log_likelihood(blueprint, noise, x[:, 0], [scale, noise])
             found.append([result.value, *result.gradient])
         finally:

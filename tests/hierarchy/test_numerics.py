@@ -14,6 +14,7 @@ from hck.hierarchy.ridge import ridge
 from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern
 from hck.partition import KMeans
 from hck.points import as_points
+from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -168,4 +169,4 @@ def test_nan_where_nobody_has_looked():
     x = as_points(data(30)[0])
     x.x[3, 1] = np.nan
     with pytest.raises(NotPositiveDefiniteError, match="NaN"):
-        ridge(Blueprint.of(Gaussian(1.0), x, 5, leaf_size=30), 0.1, x.x[:, :1])
+        ridge(Blueprint.of(Gaussian(1.0), x, Settings(5, leaf_size=30)), 0.1, x.x[:, :1])

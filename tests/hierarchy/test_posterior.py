@@ -12,6 +12,7 @@ from hck.hierarchy.likelihood import log_likelihood
 from hck.hierarchy.posterior import Posterior
 from hck.kernels import Matern
 from hck.points import as_points
+from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -28,7 +29,7 @@ def trend(x, p):
 @pytest.fixture(scope="module", params=[(8, "random_projection"), (11, "kmeans"), (100, "kd")], ids=str)
 def blueprint(request):
     leaf_size, partition = request.param
-    return Blueprint.of(Matern(0.7), X, 8, leaf_size, partition)
+    return Blueprint.of(Matern(0.7), X, Settings(8, leaf_size, partition))
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from hck.hierarchy.factor import Factor
 from hck.hierarchy.ridge import bytes_needed, plan_within_budget, ridge
 from hck.kernels import Gaussian
 from hck.partition import Tree
+from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -29,7 +30,7 @@ SOME = [
 
 
 def blueprint_of(problem, **changes):
-    return Blueprint.of(**{"kernel": problem.kernel, "x": problem.points, **problem.options, **changes})
+    return Blueprint.of(problem.kernel, problem.points, Settings(**{**problem.options, **changes}))
 
 
 @pytest.mark.parametrize("problem", SOME, indirect=True)
@@ -64,7 +65,7 @@ def test_every_bundle(problem, monkeypatch):
 
 def test_some_branches_kept():
     x = uniform()
-    blueprint = Blueprint.of(Gaussian(0.5), x, 16)
+    blueprint = Blueprint.of(Gaussian(0.5), x, Settings(16))
     expected = ridge(blueprint, 0.01, x[:, :1]).weights
     work, branch, _ = bytes_needed(blueprint, 1, 3)
     for kept in (1, 3, 7):
@@ -77,7 +78,7 @@ def test_some_branches_kept():
 @pytest.mark.parametrize("depth", [0, 2])
 def test_right_hand_sides_that_want_gradients(depth):
     x = uniform(600)
-    blueprint = Blueprint.of(Gaussian(0.5), x, 16)
+    blueprint = Blueprint.of(Gaussian(0.5), x, Settings(16))
     expected = ridge(blueprint, 0.01, x[:, 0], depth).weights
     found = ridge(blueprint, 0.01, x[:, 0].clone().requires_grad_(), depth).weights
     torch.testing.assert_close(found.detach(), expected, rtol=1e-9, atol=1e-9)
@@ -93,7 +94,7 @@ def test_a_failure_leaves_nothing_behind():
             raise RuntimeError("no more")
         return torch.exp(-torch.cdist(torch.as_tensor(a), torch.as_tensor(b)).square())
 
-    blueprint = Blueprint.of(kernel, x, 16)
+    blueprint = Blueprint.of(kernel, x, Settings(16))
     left[0] = 5
     with pytest.raises(RuntimeError, match="no more"):
         ridge(blueprint, 0.01, x[:, 0])
@@ -105,7 +106,7 @@ def test_a_failure_leaves_nothing_behind():
 @pytest.mark.parametrize("depth", [-1, 7, 99])
 def test_no_such_depth(depth):
     with pytest.raises(ValueError, match=f"depth must be 0 to 6 for this tree, got {depth}"):
-        ridge(Blueprint.of(Gaussian(0.5), uniform(), 16), 0.01, uniform()[:, 0], depth)
+        ridge(Blueprint.of(Gaussian(0.5), uniform(), Settings(16)), 0.01, uniform()[:, 0], depth)
 
 
 def uniform(n=4000, d=3):
@@ -120,7 +121,7 @@ def test_threads_change_nothing(depth):
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
-            found.append(ridge(Blueprint.of(Gaussian(0.5), x, 16), 0.01, x, depth).weights)
+            found.append(ridge(Blueprint.of(Gaussian(0.5), x, Settings(16)), 0.01, x, depth).weights)
         finally:
             torch.set_num_threads(before)
     torch.testing.assert_close(*found, rtol=0, atol=1e-12)
@@ -129,22 +130,24 @@ def test_threads_change_nothing(depth):
 def test_a_variance_for_each_point():
     x = uniform(300)
     noise = torch.linspace(0.01, 1, 300, dtype=torch.float64)
-    blueprint = Blueprint.of(Gaussian(0.5), x, 16)
+    blueprint = Blueprint.of(Gaussian(0.5), x, Settings(16))
     found = ridge(blueprint, noise, x[:, 0], 2)
-    plain = ridge(Blueprint.of(Gaussian(0.5), x, 16), noise, x[:, 0], 0)
+    plain = ridge(Blueprint.of(Gaussian(0.5), x, Settings(16)), noise, x[:, 0], 0)
     torch.testing.assert_close(found.weights, plain.weights, rtol=1e-9, atol=1e-9)
     assert (found.weights - ridge(blueprint, 0.01, x[:, 0]).weights).abs().max() > 1e-3
 
 
 class TestPlan:
     def plan(self, budget):
-        return plan_within_budget(Blueprint.of(Gaussian(0.5), uniform(), 16, memory_budget=budget), 1)
+        return plan_within_budget(
+            Blueprint.of(Gaussian(0.5), uniform(), Settings(16, memory_budget=budget)), 1
+        )
 
     def test_enough_memory_stores_everything(self):
         assert self.plan(GIB)[0] == 0
 
     def test_less_memory_does_more_again(self):
-        blueprint = Blueprint.of(Gaussian(0.5), uniform(), 16)
+        blueprint = Blueprint.of(Gaussian(0.5), uniform(), Settings(16))
         whole, *_ = bytes_needed(blueprint, 1, 0)
         again = []
         for share in (1.0, 0.7, 0.5, 0.4):
@@ -171,13 +174,13 @@ class TestPlan:
         leaf[450:900] = 2
         leaf[900:] = torch.arange(100) // 50 + 4
         tree = Tree.from_parents([-1, 0, 0, 0, 3, 3], leaf)
-        blueprint = Blueprint.of(Gaussian(0.5), x, 10, partition=tree)
+        blueprint = Blueprint.of(Gaussian(0.5), x, Settings(10, partition=tree))
         trunk = blueprint.layout.cut(1).trunk
         noise = blueprint.pad_noise(0.1)
         held = Factor(blueprint.part(trunk), noise, GIB).nbytes
         assert held <= bytes_needed(blueprint, 1, 1)[0] <= 3 * held
 
     def test_too_little_is_said_before_anything_is_allocated(self):
-        blueprint = Blueprint.of(Gaussian(0.5), uniform(), 16, memory_budget="10 kB")
+        blueprint = Blueprint.of(Gaussian(0.5), uniform(), Settings(16, memory_budget="10 kB"))
         with pytest.raises(MemoryError, match=r"at least .* GB are needed\. Lower rank or leaf_size"):
             ridge(blueprint, 0.01, uniform()[:, 0])

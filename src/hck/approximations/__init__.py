@@ -3,9 +3,9 @@
 from hck.approximations.base import Approximation, Factorization
 from hck.approximations.exact import Exact
 from hck.approximations.features import FeatureMap, Fourier, Nystrom
+from hck.approximations.hierarchical import TreeKernel
 from hck.approximations.make import Iterative, make_approximation
 from hck.approximations.tapered import Tapered
-from hck.approximations.trees import TreeKernel
 from hck.hierarchy.forest import Predictor
 
 __all__ = [

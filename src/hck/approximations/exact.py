@@ -12,7 +12,7 @@ from torch import Tensor
 
 from hck.approximations.base import Approximation, Factorization
 from hck.approximations.conjugate_gradients import Solution, conjugate_gradients
-from hck.approximations.trees import TreeKernel
+from hck.approximations.hierarchical import TreeKernel
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map

@@ -1,21 +1,27 @@
 """An approximation by its name."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
-from hck.approximations import trees
 from hck.approximations.base import Approximation
 from hck.approximations.exact import Exact, Guides
 from hck.approximations.features import Fourier, Nystrom
+from hck.approximations.hierarchical import KINDS, TreeKernel, make_blueprint
 from hck.approximations.tapered import Tapered
+from hck.backend.memory import resolve_budget
+from hck.backend.parallel import at_a_time, parallel_map
 from hck.kernels import Kernel, make_kernel
-from hck.partition import Tree, known_landmarks, known_partitions
-from hck.points import Points, as_points
+from hck.partition import Landmarks, Tree, known_landmarks, known_partitions, leaf_size_for
+from hck.points import Points, VectorPoints, as_points
+from hck.settings import Settings
 
-NAMES = (*trees.KINDS, "nystrom", "fourier", "tapered")
+Result = TypeVar("Result")
+
+NAMES = (*KINDS, "nystrom", "fourier", "tapered")
 PRECONDITIONERS = ("hierarchical", "compositional", "independent", "nystrom", "fourier")
 
 
@@ -59,7 +65,7 @@ default="hierarchical"
     @property
     def count(self) -> int:
         """How many preconditioners to average."""
-        return self.n_trees or (8 if self.preconditioner in trees.KINDS else 1)
+        return self.n_trees or (8 if self.preconditioner in KINDS else 1)
 
 
 def make_approximation(
@@ -81,7 +87,7 @@ def make_approximation(
     Parameters
     ----------
     approximation : str or Iterative
-        - ``"hierarchical"``, ``"compositional"``, ``"independent"``: see `hck.approximations.trees.plan`;
+        - ``"hierarchical"``, ``"compositional"``, ``"independent"``: see `hck.approximations.hierarchical`;
         - ``"exact"``: the kernel itself, with its matrix in memory, or, if that is too small, by iteration;
         - ``"nystrom"``: of rank r, by r landmarks among all points;
         - ``"fourier"``: of rank r, by random Fourier features;
@@ -98,63 +104,106 @@ def make_approximation(
     memory_budget, generator, verbose
         As in `hck.hierarchy.HierarchicalKernel.build`.
     """
-    if not (isinstance(rank, Integral) and rank >= 1):
-        raise ValueError(f"rank must be a whole number, at least 1, got {rank!r}")
-    if not isinstance(approximation, Iterative) and approximation not in NAMES:
-        raise ValueError(f"unknown approximation {approximation!r}; known: {', '.join(NAMES)}")
-    _check(approximation, partition, landmarks)
+    settings = Settings(
+        rank, leaf_size, partition, landmarks, jitter, memory_budget, verbose, approximation
+    )  # fmt: skip
+    return approximate(kernel, x, settings, generator)
+
+
+def approximate(
+    kernel: Any, x: Any, settings: Settings, generator: torch.Generator | None = None
+) -> Approximation:
+    """What stands in for a kernel on training points, as the settings say; see `make_approximation`."""
+    how = settings.approximation
+    _check(settings)
     kernel = make_kernel(kernel)
     points = as_points(x, objects=kernel.takes_objects)
-    given: dict[str, Any] = {"generator": generator, "verbose": verbose, "memory_budget": memory_budget}
-    placed = {"leaf_size": leaf_size, "partition": partition, "landmarks": landmarks, "jitter": jitter}
-    if isinstance(approximation, Iterative):
-        return _iterative(approximation, kernel, points, rank, placed, given)
-    if approximation in trees.KINDS:
-        made = trees.TreeKernel.of(approximation, kernel, points, rank, **placed, **given)
-        if approximation == "exact" and not made.fits:
-            return _iterative(Iterative(), kernel, points, rank, placed, given)
+    if isinstance(how, Iterative):
+        return _iterative(how, kernel, points, settings, generator)
+    if how in KINDS:
+        made = TreeKernel(make_blueprint(kernel, points, settings, generator))
+        if how == "exact" and not made.fits:
+            return _iterative(Iterative(), kernel, points, settings, generator)
         return made
-    if approximation == "nystrom":
-        return Nystrom.of(kernel, points, rank, landmarks, generator)
-    if approximation == "fourier":
-        return Fourier.of(kernel, points, rank, generator)
-    return Tapered.of(kernel, points, rank, verbose=verbose, memory_budget=memory_budget)
+    if how == "nystrom":
+        return Nystrom.of(kernel, points, settings.rank, settings.landmarks, generator)
+    if how == "fourier":
+        return Fourier.of(kernel, points, settings.rank, generator)
+    return Tapered.of(
+        kernel, points, settings.rank, verbose=settings.verbose, memory_budget=settings.memory_budget
+    )
 
 
-def _check(approximation: str | Iterative, partition: Any, landmarks: Any) -> None:
-    """Raise ValueError for a partition or landmarks that are not known, or that nothing would use."""
+def for_each_tree(
+    work: Callable[[Approximation], Result],
+    kernel: Kernel,
+    points: Points,
+    settings: Settings,
+    seeds: list[int],
+) -> list[Result]:
+    """Do some work for an approximation of each seed: one after another, or side by side.
+
+    Trees are worked on side by side where cores and memory allow.
+    """
+    device, rank = points.device, settings.rank
+    budget, together = resolve_budget(settings.memory_budget, device), min(len(seeds), at_a_time(device))
+    leaf = settings.leaf_size or leaf_size_for(len(points), rank)
+    needed = 2 * points.dtype.itemsize * len(points) * (leaf + 2 * rank)
+    alone = together == 1 or settings.approximation not in KINDS or together * needed > budget
+    shared = replace(
+        settings,
+        memory_budget=budget if alone else budget // together,
+        verbose=settings.verbose and alone,
+    )
+
+    def one(seed: int) -> Result:
+        generator = torch.Generator(device).manual_seed(seed)
+        return work(approximate(kernel.to(device, points.dtype), points, shared, generator))
+
+    if alone:
+        return [one(seed) for seed in seeds]
+    return list(parallel_map(one, seeds, device, "Trees", settings.verbose))
+
+
+def for_other_points(settings: Settings, points: Points) -> Settings:
+    """Settings for points that need not be the training points.
+
+    A tree or landmarks that were given for other points are left aside.
+    """
+    partition, landmarks = settings.partition, settings.landmarks
+    if isinstance(partition, Tree) and partition.n_points != len(points):
+        partition = "random_projection" if isinstance(points, VectorPoints) else "kernel"
+    if isinstance(landmarks, Landmarks | list):  # of the nodes of one tree
+        landmarks = "uniform"
+    return replace(settings, partition=partition, landmarks=landmarks)
+
+
+def _check(settings: Settings) -> None:
+    """Raise ValueError for what is not known, or that nothing would use."""
+    approximation, partition, landmarks = settings.approximation, settings.partition, settings.landmarks
+    if not isinstance(approximation, Iterative) and approximation not in NAMES:
+        raise ValueError(f"unknown approximation {approximation!r}; known: {', '.join(NAMES)}")
     how = approximation.preconditioner if isinstance(approximation, Iterative) else approximation
     if isinstance(partition, str) and partition not in known_partitions():
         raise ValueError(f"unknown partition {partition!r}; known: {', '.join(known_partitions())}")
     if isinstance(landmarks, str) and landmarks not in known_landmarks():
         raise ValueError(f"unknown landmarks {landmarks!r}; known: {', '.join(known_landmarks())}")
-    if isinstance(partition, Tree) and how not in trees.KINDS[:3] and approximation != "exact":
+    if isinstance(partition, Tree) and how not in KINDS[:3] and approximation != "exact":
         raise ValueError(f"approximation={approximation!r} has no use for the tree given as partition")
     if not isinstance(landmarks, str) and how not in ("hierarchical", "compositional", "nystrom"):
         raise ValueError(f"approximation={approximation!r} has no use for given landmarks")
 
 
 def _iterative(
-    how: Iterative,
-    kernel: Kernel,
-    points: Points,
-    rank: int,
-    placed: dict[str, Any],
-    given: dict[str, Any],
+    how: Iterative, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
 ) -> Exact:
     kernel = kernel.to(points.device, points.dtype)
-    found = Exact(
-        kernel,
-        points,
-        tolerance=how.tolerance,
-        max_iter=how.max_iter,
-        memory_budget=given["memory_budget"],
-        verbose=given["verbose"],
-    )
-    if how.preconditioner is None:
-        return found
-    generator = given["generator"]
-    seed = 0
-    if generator is not None:
-        seed = int(torch.randint(2**31 - 1, (1,), generator=generator, device=generator.device))
-    return replace(found, guides=Guides(how.preconditioner, rank, placed, how.count, seed))
+    guides: Guides | tuple[()] = ()
+    if how.preconditioner is not None:
+        seed = 0
+        if generator is not None:
+            seed = int(torch.randint(2**31 - 1, (1,), generator=generator, device=generator.device))
+        placed = {name: getattr(settings, name) for name in ("leaf_size", "partition", "landmarks", "jitter")}
+        guides = Guides(how.preconditioner, settings.rank, placed, how.count, seed)
+    limits = how.tolerance, how.max_iter, settings.memory_budget, settings.verbose
+    return Exact(kernel, points, guides, *limits)

@@ -1,6 +1,7 @@
 """What all estimators share: parameters, validation, the way to a blueprint."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar
 
@@ -12,18 +13,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from hck.approximations import Approximation, Iterative, make_approximation
-from hck.approximations.make import NAMES
-from hck.approximations.trees import KINDS, plan
-from hck.backend.memory import resolve_budget
-from hck.backend.parallel import at_a_time, parallel_map
+from hck.approximations import Approximation, Iterative
+from hck.approximations.hierarchical import make_blueprint
+from hck.approximations.make import NAMES, approximate, for_each_tree, for_other_points
 from hck.hierarchy import Blueprint
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
-from hck.partition import Cutter, Landmarks, Tree, leaf_size_for
-from hck.points import Points, VectorPoints, as_points
+from hck.partition import Cutter, Landmarks, Tree
+from hck.points import Points, as_points
 from hck.preparation.categories import Categories
 from hck.selection.work import Shape
+from hck.settings import Settings
 
 Result = TypeVar("Result")
 
@@ -245,6 +245,11 @@ class HCKEstimator(BaseEstimator):
     def _dtype(self) -> torch.dtype:
         return _DTYPES[self.dtype]
 
+    def _settings(self, shape: Shape) -> Settings:
+        """The parameters of an approximation, with a size that may have been chosen."""
+        places = self.partition, self.landmarks, self.jitter, self.memory_budget
+        return Settings(shape.rank, shape.leaf_size, *places, bool(self.verbose), self.approximation)
+
     def _for_each_tree(
         self,
         work: Callable[[Approximation], Result],
@@ -254,53 +259,25 @@ class HCKEstimator(BaseEstimator):
         shape: Shape,
     ) -> list[Result]:
         """Do some work for each tree: one after another, or side by side where cores and memory allow."""
-        device, verbose = points.device, bool(self.verbose)
-        budget = resolve_budget(self.memory_budget, device)
-        together = min(len(seeds), at_a_time(device))
-        leaf = leaf_size_for(len(points), shape.rank) if shape.leaf_size is None else shape.leaf_size
-        needed = 2 * points.dtype.itemsize * len(points) * (leaf + 2 * shape.rank)
-        if together == 1 or self.approximation not in KINDS or together * needed > budget:
-            return [work(self._approximation(kernel, points, seed, shape, budget, verbose)) for seed in seeds]
-
-        def one(seed: int) -> Result:
-            return work(self._approximation(kernel, points, seed, shape, budget // together))
-
-        return list(parallel_map(one, seeds, device, "Trees", verbose))
+        return for_each_tree(work, kernel, points, self._settings(shape), seeds)
 
     def _approximation(
-        self,
-        kernel: Kernel,
-        points: Points,
-        seed: int,
-        shape: Shape,
-        budget: Any = None,
-        verbose: bool = False,
-        scouting: bool = False,
+        self, kernel: Kernel, points: Points, seed: int, shape: Shape, scouting: bool = False
     ) -> Approximation:
         """What stands in for the kernel, as the parameters say.
 
         With `scouting`, a tree or landmarks that were given for other points are left aside, and in the place
         of the exact kernel of many points there is the hierarchical one.
         """
-        approximation = self.approximation
-        if scouting and self._is_exact() and len(points) > _FEW:
-            approximation = "hierarchical"
-        elif scouting and isinstance(approximation, Iterative):
-            approximation = "exact"
-        places = {"partition": self.partition, "landmarks": self.landmarks}
-        places = self._places(points) if scouting else places
-        return make_approximation(
-            approximation,
-            kernel.to(points.device, points.dtype),
-            points,
-            rank=shape.rank,
-            leaf_size=shape.leaf_size,
-            jitter=self.jitter,
-            memory_budget=self.memory_budget if budget is None else budget,
-            generator=torch.Generator(points.device).manual_seed(seed),
-            verbose=verbose,
-            **places,
-        )
+        settings = self._settings(shape)
+        if scouting:
+            approximation = self.approximation
+            if self._is_exact():
+                approximation = "hierarchical" if len(points) > _FEW else "exact"
+            settings = replace(settings, approximation=approximation, verbose=False)
+            settings = for_other_points(settings, points)
+        generator = torch.Generator(points.device).manual_seed(seed)
+        return approximate(kernel.to(points.device, points.dtype), points, settings, generator)
 
     def _is_exact(self) -> bool:
         return self.approximation == "exact" or isinstance(self.approximation, Iterative)
@@ -309,28 +286,14 @@ class HCKEstimator(BaseEstimator):
         """Whether nothing about the approximation is random, so that several of it are one."""
         return self._is_exact() or self.approximation == "tapered"
 
-    def _places(self, points: Points) -> dict[str, Any]:
-        """Partition and landmarks for points that need not be the training points."""
-        partition, landmarks = self.partition, self.landmarks
-        if isinstance(partition, Tree) and partition.n_points != len(points):
-            partition = "random_projection" if isinstance(points, VectorPoints) else "kernel"
-        if isinstance(landmarks, Landmarks | list):  # of the nodes of one tree
-            landmarks = "uniform"
-        return {"partition": partition, "landmarks": landmarks}
-
     def _scout(self, kernel: Kernel, points: Points, seed: int, shape: Shape) -> Blueprint:
         """A tree over some of the points, to compare kernels with."""
-        return plan(
-            self.approximation if self.approximation in ("compositional", "independent") else "hierarchical",
-            kernel.to(points.device, points.dtype),
-            points,
-            rank=shape.rank,
-            leaf_size=shape.leaf_size,
-            jitter=self.jitter,
-            memory_budget=self.memory_budget,
-            generator=torch.Generator(points.device).manual_seed(seed),
-            **self._places(points),
-        )
+        flat = self.approximation in ("compositional", "independent")
+        kind = self.approximation if flat else "hierarchical"
+        settings = for_other_points(self._settings(shape), points)
+        generator = torch.Generator(points.device).manual_seed(seed)
+        kernel = kernel.to(points.device, points.dtype)
+        return make_blueprint(kernel, points, replace(settings, approximation=kind, verbose=False), generator)
 
     @staticmethod
     def _out(X: Any, values: Tensor) -> Any:

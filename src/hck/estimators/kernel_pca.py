@@ -16,8 +16,8 @@ from torch import Tensor
 
 from hck.approximations import Approximation, Iterative, Predictor
 from hck.approximations.features import FeatureMap, FeaturePredictor
+from hck.approximations.hierarchical import TreeKernel
 from hck.approximations.quality import feature_axes, feature_vectors, leading
-from hck.approximations.trees import TreeKernel
 from hck.estimators.base import HCKEstimator, describe_parameters
 from hck.estimators.regressor import HCKRegressor
 from hck.kernels import make_kernel
@@ -196,7 +196,6 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
             points,
             rng.randint(2**31 - 1),
             Shape(1, self.leaf_size, self.rank),
-            verbose=bool(self.verbose),
         )
         found = principal_components(approximation, self.n_components, self.tol, rng)
         trees = [approximation.blueprint.layout.tree] if isinstance(approximation, TreeKernel) else []

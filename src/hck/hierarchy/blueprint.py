@@ -21,6 +21,7 @@ from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
 from hck.partition import Landmarks, choose_landmarks, make_tree
 from hck.points import Points, Values, as_points, cross, self_values
+from hck.settings import Settings
 
 # λ' on the landmark matrices when none is given, relative to k(x, x): it bounds their condition, and with
 # it the rounding.
@@ -69,39 +70,30 @@ class Blueprint:
 
     @classmethod
     def of(
-        cls,
-        kernel: Any,
-        x: Any,
-        rank: int,
-        leaf_size: int | None = None,
-        partition: Any = "random_projection",
-        landmarks: Any = "uniform",
-        jitter: float | None = None,
-        memory_budget: int | float | str | None = None,
-        generator: torch.Generator | None = None,
-        verbose: bool = False,
-    ) -> "Blueprint":
-        """Partition the points and choose landmarks; for the parameters see `HierarchicalKernel.build`."""
+        cls, kernel: Any, x: Any, settings: Settings, generator: torch.Generator | None = None
+    ) -> "Blueprint":  # fmt: skip
+        """Partition the points and choose landmarks.
+
+        Parameters
+        ----------
+        kernel, x, generator : as in `HierarchicalKernel.build`
+        settings : Settings
+        """
         kernel = make_kernel(kernel)
         objects = kernel.takes_objects and not isinstance(x, Points) and looks_like_objects(x)
         points = as_points(x, objects=objects)
         kernel = kernel.to(points.device, points.dtype)
         if len(points) == 0:
             raise ValueError("there are no points")
-        for name, value in (("rank", rank), ("leaf_size", leaf_size)):
-            if value is not None and (value < 1 or value != int(value)):
-                raise ValueError(f"{name} must be a whole number, at least 1, got {value}")
-        if jitter is not None and not jitter >= 0:
-            raise ValueError(f"jitter must not be negative, got {jitter}")
         generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
-        tree = make_tree(partition, points, kernel, rank, leaf_size, generator)
+        rank, jitter = settings.rank, settings.jitter
+        tree = make_tree(settings.partition, points, kernel, rank, settings.leaf_size, generator)
         points = points.take(tree.order)
-        chosen = choose_landmarks(landmarks, points, tree, rank, kernel, generator)
-        budget = resolve_budget(memory_budget, points.device)
-        if jitter is None:
-            jitter = default_jitter(kernel, points)
-        layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, chosen.rank, budget))
-        return cls(kernel, points, chosen, jitter, layout, budget, verbose)
+        landmarks = choose_landmarks(settings.landmarks, points, tree, rank, kernel, generator)
+        jitter = default_jitter(kernel, points) if jitter is None else jitter
+        budget = resolve_budget(settings.memory_budget, points.device)
+        layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, landmarks.rank, budget))
+        return cls(kernel, points, landmarks, jitter, layout, budget, settings.verbose)
 
     def part(self, layout: Layout) -> "Blueprint":
         """The same for a part of the tree."""

@@ -16,6 +16,7 @@ from hck.hierarchy.ridge import extension, landmark_weights
 from hck.kernels import Kernel
 from hck.partition import Landmarks, Tree
 from hck.points import DensePoints, Points
+from hck.settings import Settings
 
 
 @dataclass
@@ -91,10 +92,8 @@ class HierarchicalKernel:
             array = x.x if isinstance(x, DensePoints) else torch.as_tensor(x)
             if array.is_floating_point() and not torch.isfinite(array).all():
                 raise ValueError("the points contain NaN or infinity")
-        blueprint = Blueprint.of(
-            kernel, x, rank, leaf_size, partition, landmarks, jitter, memory_budget, generator, verbose
-        )
-        return cls.of(blueprint)
+        settings = Settings(rank, leaf_size, partition, landmarks, jitter, memory_budget, verbose)
+        return cls.of(Blueprint.of(kernel, x, settings, generator))
 
     @classmethod
     def of(cls, blueprint: Blueprint) -> "HierarchicalKernel":

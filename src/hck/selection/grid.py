@@ -15,6 +15,7 @@ from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
 from hck.points import as_points
 from hck.selection.loss import left_out_each
+from hck.settings import Settings
 
 SCORES = ("left_out", "gcv")
 
@@ -127,18 +128,10 @@ def search(
     target = target[:, None] if target.ndim == 1 else target
     target = target - target.mean(0)
     seeds = np.random.RandomState(random_state).randint(2**31 - 1, size=n_trees).tolist()
+    settings = Settings(rank, leaf_size, partition, landmarks, jitter, memory_budget)
+    first = kernels[0].to(points.device, points.dtype)
     plans = [
-        Blueprint.of(
-            kernels[0].to(points.device, points.dtype),
-            points,
-            rank=rank,
-            leaf_size=leaf_size,
-            partition=partition,
-            landmarks=landmarks,
-            jitter=jitter,
-            memory_budget=memory_budget,
-            generator=torch.Generator(points.device).manual_seed(seed),
-        )
+        Blueprint.of(first, points, settings, torch.Generator(points.device).manual_seed(seed))
         for seed in seeds
     ]
 

@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from hck.approximations import TreeKernel
-from hck.approximations.trees import plan
+from hck.approximations.hierarchical import make_blueprint
 from hck.hierarchy.dense import Definition
 from hck.kernels import Gaussian, Laplace, Matern
 from hck.partition import Tree
 from hck.points import as_points
+from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -74,7 +75,7 @@ def test_against_dense_algebra(kind, noise, partition):
 
 
 def test_shapes():
-    made = {kind: plan(kind, Gaussian(0.5), X, 12) for kind in KINDS}
+    made = {kind: make_blueprint(Gaussian(0.5), X, Settings(12, approximation=kind)) for kind in KINDS}
     leaves = {kind: each.layout.tree.n_leaves for kind, each in made.items()}
     assert leaves["hierarchical"] == leaves["compositional"] == leaves["independent"] == 8
     assert [made[kind].layout.tree.depth for kind in KINDS] == [3, 1, 1, 0]
@@ -85,13 +86,14 @@ def test_shapes():
 def test_a_flat_tree_has_the_same_leaves():
     """Also where leaves lie at several levels, and on both ways to them."""
     labels = [["a", "p", "1"], ["b", "p", "1"], ["a", "q", "1"], ["a", "q", "2"], ["c", "p", "1"]] * 4
-    for tree in (plan("hierarchical", Gaussian(0.5), X, 5).layout.tree, Tree.from_labels(labels, np.asarray)):
+    grown = make_blueprint(Gaussian(0.5), X, Settings(5)).layout.tree
+    for tree in (grown, Tree.from_labels(labels, np.asarray)):
         flat = tree.flat()
         assert flat.depth == 1
         assert flat.n_leaves == tree.n_leaves
         for old in range(tree.n_leaves):
             assert len(flat.leaf_of_point[tree.leaf_of_point == old].unique()) == 1
-    tree = plan("hierarchical", Gaussian(0.5), X, 5).layout.tree
+    tree = grown
     pairs = {*zip(tree.leaf_of_point.tolist(), tree.flat().leaf_of_point.tolist(), strict=True)}
     new = {*zip(tree.route(NEW).tolist(), tree.flat().route(NEW).tolist(), strict=True)}
     assert new <= pairs
@@ -125,4 +127,4 @@ def test_draws_of_independent_leaves_are_independent():
 
 def test_unknown_kinds():
     with pytest.raises(ValueError, match="unknown kind 'flat'; known: hierarchical"):
-        plan("flat", Gaussian(1.0), X, 10)
+        make_blueprint(Gaussian(1.0), X, Settings(10, approximation="flat"))

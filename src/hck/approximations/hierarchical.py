@@ -1,6 +1,7 @@
 """Kernels that a tree makes, behind the protocol: hierarchical, compositional, independent, exact."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,50 +22,38 @@ from hck.hierarchy.uncertainty import Uncertainty
 from hck.kernels import Kernel, make_kernel
 from hck.partition import make_tree
 from hck.points import Points, VectorPoints, as_points
+from hck.settings import Settings
 
 KINDS = ("hierarchical", "compositional", "independent", "exact")
 
 
-def plan(
-    kind: str,
-    kernel: Any,
-    x: Any,
-    rank: int,
-    leaf_size: int | None = None,
-    partition: Any = "random_projection",
-    landmarks: Any = "uniform",
-    generator: torch.Generator | None = None,
-    **options: Any,
+def make_blueprint(
+    kernel: Any, x: Any, settings: Settings, generator: torch.Generator | None = None
 ) -> Blueprint:
-    """The blueprint of a kernel that a tree makes.
+    """The blueprint of a kernel that a tree makes; `settings.approximation` says of which kind.
 
-    Parameters
-    ----------
-    kind : {"hierarchical", "compositional", "independent", "exact"}
-        - ``"hierarchical"``: exact within leaves, and across them by the landmarks of their common ancestors;
-        - ``"compositional"``: the same leaves, but all of them children of the root, so that there is one set
-          of landmarks (the paper's Section 2.1);
-        - ``"independent"``: exact within leaves, and 0 across them;
-        - ``"exact"``: the base kernel itself; there is one leaf.
-    kernel, x, rank, leaf_size, partition, landmarks, generator, **options
-        As in `hck.hierarchy.HierarchicalKernel.build`. With ``leaf_size=None`` leaves hold between r and 2r
-        points, whatever the kind.
+    - ``"hierarchical"``: exact within leaves, and across them by the landmarks of their common ancestors;
+    - ``"compositional"``: the same leaves, but all of them children of the root, so that there is one set of
+      landmarks (the paper's Section 2.1);
+    - ``"independent"``: exact within leaves, and 0 across them;
+    - ``"exact"``: the base kernel itself; there is one leaf.
+
+    With ``leaf_size=None`` leaves hold between r and 2r points, whatever the kind.
     """
-    kernel = make_kernel(kernel)
+    kind, kernel = settings.approximation, make_kernel(kernel)
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind {kind!r}; known: {', '.join(KINDS)}")
     points = as_points(x, objects=kernel.takes_objects)
     if kind == "exact":
-        leaf_size, landmarks = len(points), "uniform"
         partition = "random_projection" if isinstance(points, VectorPoints) else "kernel"
-    elif kind in ("compositional", "independent"):
+        settings = replace(settings, leaf_size=max(1, len(points)), partition=partition, landmarks="uniform")
+    elif kind != "hierarchical":
         generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
         kernel = kernel.to(points.device, points.dtype)
-        partition = make_tree(partition, points, kernel, rank, leaf_size, generator).flat()
-        landmarks = "none" if kind == "independent" else landmarks
-    elif kind != "hierarchical":
-        raise ValueError(f"unknown kind {kind!r}; known: {', '.join(KINDS)}")
-    return Blueprint.of(
-        kernel, points, rank, leaf_size, partition, landmarks, generator=generator, **options
-    )  # fmt: skip
+        tree = make_tree(settings.partition, points, kernel, settings.rank, settings.leaf_size, generator)
+        landmarks = "none" if kind == "independent" else settings.landmarks
+        settings = replace(settings, partition=tree.flat(), landmarks=landmarks)
+    return Blueprint.of(kernel, points, settings, generator)
 
 
 class TreeKernel(Approximation):
@@ -81,9 +70,11 @@ class TreeKernel(Approximation):
         self.blueprint = blueprint
 
     @classmethod
-    def of(cls, kind: str, kernel: Any, x: Any, rank: int, **options: Any) -> "TreeKernel":
-        """For the parameters see `plan`."""
-        return cls(plan(kind, kernel, x, rank, **options))
+    def of(
+        cls, kind: str, kernel: Any, x: Any, rank: int, generator: torch.Generator | None = None, **more: Any
+    ) -> "TreeKernel":
+        """Of a kind (see `make_blueprint`), with more options of `HierarchicalKernel.build`."""
+        return cls(make_blueprint(kernel, x, Settings(rank, approximation=kind, **more), generator))
 
     @property
     def kernel(self) -> Kernel:  # type: ignore[override]

@@ -1,0 +1,47 @@
+"""The options of an approximation: made once, where a user gives them, and handed down."""
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a kernel is approximated on a set of points; `HierarchicalKernel.build` says more of most of it.
+
+    A new option is a parameter of the estimators, a line here, and the place where it is used.
+
+    Attributes
+    ----------
+    rank : int
+        r, the number of landmarks of a node, or what corresponds to it in other approximations.
+    leaf_size : int or None
+        n₀, the largest number of points in a leaf. None: between r and 2r.
+    partition : str, Cutter or Tree
+    landmarks : str, array-like, list of arrays or Landmarks
+    jitter : float or None
+        λ' ≥ 0, added to the landmarks' kernel matrices. None: in proportion to k(x, x).
+    memory_budget : int, float, str or None
+        See `hck.backend.memory.resolve_budget`.
+    verbose : bool
+        Whether to show progress.
+    approximation : str or Iterative
+        What stands in for the kernel; see `hck.approximations.make_approximation`.
+    """
+
+    rank: int
+    leaf_size: int | None = None
+    partition: Any = "random_projection"
+    landmarks: Any = "uniform"
+    jitter: float | None = None
+    memory_budget: int | float | str | None = None
+    verbose: bool = False
+    approximation: Any = "hierarchical"
+
+    def __post_init__(self) -> None:
+        for name, value in (("rank", self.rank), ("leaf_size", self.leaf_size)):
+            whole = isinstance(value, Real) and value >= 1 and value == int(value)
+            if not (whole or (name, value) == ("leaf_size", None)):
+                raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
+        if self.jitter is not None and not self.jitter >= 0:
+            raise ValueError(f"jitter must not be negative, got {self.jitter}")
