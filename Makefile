@@ -3,8 +3,8 @@ VENV   := .venv
 PYTHON ?= python3
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-# All cores, each test on one; tests that share a cluster run in one process.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
+CODE   := $(VENV)/.compiled
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto  # all cores, each test on one
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test coverage lint format clean
@@ -17,13 +17,17 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
+$(CODE): $(STAMP) tests/helpers/compile_first.py $(wildcard src/hck/backend/cpu/*.py)
+	$(BIN)/python tests/helpers/compile_first.py
+	touch $@
+
 demo: $(STAMP)  ## train on 100,000 points beside the exact kernel, print a table, save a plot
 	$(BIN)/hck demo --force
 
-test: $(STAMP)  ## run all tests, on all cores, each on one
+test: $(CODE)  ## run all tests, on all cores, each on one
 	$(PYTEST)
 
-coverage: $(STAMP)  ## the same, and which lines of the sources they run; slower
+coverage: $(CODE)  ## the same, and which lines of the sources they run; slower
 	$(PYTEST) --cov --cov-report=term --cov-report=xml
 
 lint: $(STAMP)  ## check style and types
