@@ -3,9 +3,11 @@ VENV   := .venv
 PYTHON ?= python3
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+CODE   := $(VENV)/.compiled
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto  # all cores, each test on one
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format clean
+.PHONY: help demo test coverage lint format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -15,11 +17,18 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
+$(CODE): $(STAMP) tests/helpers/compile_first.py $(wildcard src/hck/backend/cpu/*.py)
+	$(BIN)/python tests/helpers/compile_first.py
+	touch $@
+
 demo: $(STAMP)  ## train on 100,000 points beside the exact kernel, print a table, save a plot
 	$(BIN)/hck demo --force
 
-test: $(STAMP)  ## run all tests, on all cores, each on one
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
+test: $(CODE)  ## run all tests, on all cores, each on one
+	$(PYTEST)
+
+coverage: $(CODE)  ## the same, and which lines of the sources they run; slower
+	$(PYTEST) --cov --cov-report=term --cov-report=xml
 
 lint: $(STAMP)  ## check style and types
 	$(BIN)/ruff check .
@@ -31,4 +40,5 @@ format: $(STAMP)  ## rewrite the sources in the project's style
 	$(BIN)/ruff format .
 
 clean:  ## remove what the commands above made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* coverage.xml hck-demo.png
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -6,7 +6,28 @@ import numpy as np
 import pytest
 import torch
 
-HELPERS = [path.stem for path in (Path(__file__).parent / "helpers").glob("*.py")]
+HERE = Path(__file__).parent
+HELPERS = [path.stem for path in (HERE / "helpers").glob("*.py")]
+TOGETHER = ("tests/dask/", "tests/hierarchy/")  # one cluster, and one zoo with its dense matrices
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """The tests of a file, or of some folders, run in one process, so that fixtures are made once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.partition("::")[0]
+            return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """The cluster and real data come first, so that no process is left alone with them in the end."""
+    items.sort(key=lambda item: (HERE / "dask" not in item.path.parents, not item.get_closest_marker("data")))
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Chunks on many cores: same results, same order, errors and gradients pass through."""
 
 import os
+import sys
 import threading
 import time
 
@@ -85,6 +86,7 @@ def test_nested_work_does_not_wait_for_itself():
     assert list(parallel_map(outer, range(10), CPU)) == [45 * i for i in range(10)]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can fork a process that has threads")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_process_can_fit_after_its_parent_did():
     x = torch.rand(3000, 3, dtype=torch.float64)

@@ -1,14 +1,5 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-
-def pytest_collection_modifyitems(items):
-    """One cluster at a time: all tests that need it run in one process."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("cluster"))
 
 
 @pytest.fixture(scope="session")

@@ -176,6 +176,7 @@ def kill_one(client):
     os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize("phase", ["split", "down"])
 def test_a_worker_is_killed_during_a_fit(client, data, monkeypatch, phase):
     x, y = data
@@ -195,6 +196,7 @@ def test_a_worker_is_killed_during_a_fit(client, data, monkeypatch, phase):
     np.testing.assert_allclose(model.predict(x), calm, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGKILL")
 def test_a_worker_is_killed_after_a_fit(client, data):
     x, y = data
     X, Y = da.from_array(x, chunks=(200, 3)), da.from_array(y, chunks=200)

@@ -89,9 +89,18 @@ def test_sample_weights_on_a_deep_tree_are_noise_per_point(data):
 
 
 @pytest.mark.parametrize(
-    "kernel", ["gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52"]
+    ("kernel", "partition"),
+    [
+        ("gaussian", "random_projection"),
+        ("laplace", "pca"),
+        ("inverse_multiquadric", "kd"),
+        ("matern12", "kmeans"),
+        ("matern32", "kernel"),
+        ("matern52", "pca"),
+        ("laplace", "kernel"),
+        ("gaussian", "kmeans"),
+    ],
 )
-@pytest.mark.parametrize("partition", ["random_projection", "pca", "kd", "kmeans", "kernel"])
 def test_sparse_is_dense(data, kernel, partition):
     X, y, X_new = data
     X, X_new = np.where(X < 0.5, 0, X), np.where(X_new < 0.5, 0, X_new)

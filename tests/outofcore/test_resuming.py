@@ -60,6 +60,7 @@ def test_a_stopped_run_goes_on(data, where, tmp_path, monkeypatch):
     assert kept == ["branches", "job.json", "lock", "model", "plan"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGKILL")
 def test_a_killed_process_goes_on(data, tmp_path):
     """Killed, without a chance to tidy up, as soon as the first branch has come down."""
     X, y, new = data
@@ -136,6 +137,7 @@ def test_points_that_were_lost_are_noticed(data, tmp_path, monkeypatch):
         model.fit(X, y)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="folders are locked by fcntl, which Windows lacks")
 def test_one_process_at_a_time(data, tmp_path):
     X, y, _ = data
     job = Job(tmp_path / "model", torch.device("cpu"))

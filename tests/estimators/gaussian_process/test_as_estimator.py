@@ -1,6 +1,7 @@
 """What people do with estimators: pickle, clone, pipelines, data of any kind."""
 
 import pickle
+from inspect import getdoc
 
 import numpy as np
 import pandas as pd
@@ -83,7 +84,7 @@ def test_arrays_that_cannot_be_written_to(all_warnings):
 
 def test_every_parameter_is_described():
     for name in HCKGaussianProcessRegressor().get_params():
-        assert f"\n    {name} : " in HCKGaussianProcessRegressor.__doc__
+        assert f"\n{name} : " in getdoc(HCKGaussianProcessRegressor)  # from 3.13 on, __doc__ has no margin
     assert "{settings}" not in HCKGaussianProcessRegressor.__doc__
 
 
