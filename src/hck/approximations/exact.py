@@ -10,8 +10,9 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from hck.approximations.base import Approximation, Factorization
+from hck.approximations.base import Approximation
 from hck.approximations.conjugate_gradients import Solution, conjugate_gradients
+from hck.approximations.factorization import Factorization
 from hck.approximations.hierarchical import TreeKernel
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
@@ -126,20 +127,9 @@ class Exact(Approximation):
     def nbytes(self) -> int:
         return sum(tile.nbytes for tile in self._kept.values())
 
-    def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
-        raise ValueError(_NEEDS_FACTOR.format("draws from the prior"))
-
-    def ridge(
-        self, noise: float | Tensor, b: Tensor, left_out: bool = False
-    ) -> "tuple[ExactPredictor, Tensor | None]":
-        """As of any approximation, but nothing is left out: that would take an iteration for each point."""
-        return self.factor(noise).predictor(b), None
-
-
-_NEEDS_FACTOR = (
-    "{} need a factorization, but with the exact kernel by iteration there is none: use "
-    "approximation='hierarchical', or 'exact' with enough memory for n² numbers"
-)
+    def can_leave_out(self, columns: int = 1) -> bool:
+        """No: that would take an iteration for each point."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -182,7 +172,9 @@ class Guides:
 class IterativeFactorization(Factorization):
     """K + noise, solved with by conjugate gradients; its determinant is not known."""
 
-    has_determinant = False
+    approximation: Exact
+    has_likelihood = False
+    has_left_out = False
 
     def __init__(self, approximation: Exact, noise: Tensor) -> None:
         self.approximation, self.noise = approximation, noise
@@ -231,11 +223,10 @@ class IterativeFactorization(Factorization):
         x = self.iterate(b).x
         return x if b.ndim == 2 else x[:, 0]
 
-    def predictor(self, b: Tensor, solved: Tensor | None = None) -> "ExactPredictor":
-        weights = self.iterate(b).x if solved is None else solved
+    def extend(self, weights: Tensor) -> "ExactPredictor":
         return replace(self.approximation.extend(weights), residuals=self.residuals)
 
-    def variance(self, x: Any) -> Tensor:
+    def variance(self, x: Any, verbose: bool = False) -> Tensor:
         x = as_points_like(x, self.approximation.points)
         every = Blocks(torch.arange(len(x), device=x.device)[None], full=True)
         out = self_values(self.approximation.kernel, x, every)[0]
@@ -251,12 +242,6 @@ class IterativeFactorization(Factorization):
         across = self.approximation.cross(x)
         out = Values.between(self.approximation.kernel, x, x).tensor()[0] - across.mT @ self.solve(across)
         return (out + out.mT) / 2
-
-    def inverse_diagonal(self) -> Tensor:
-        raise ValueError(_NEEDS_FACTOR.format("leave-one-out predictions"))
-
-    def pull(self, w: Tensor) -> list[Tensor]:
-        raise ValueError(_NEEDS_FACTOR.format("likelihoods"))
 
 
 @dataclass

@@ -9,8 +9,9 @@ import torch
 
 from hck.approximations.base import Approximation
 from hck.approximations.exact import Exact, Guides
-from hck.approximations.features import Fourier, Nystrom
+from hck.approximations.fourier import Fourier
 from hck.approximations.hierarchical import KINDS, TreeKernel, make_blueprint
+from hck.approximations.nystrom import Nystrom
 from hck.approximations.tapered import Tapered
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import at_a_time, parallel_map

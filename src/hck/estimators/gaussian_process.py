@@ -12,15 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from hck import metrics
-from hck.approximations import Approximation, TreeKernel
+from hck.approximations import Approximation
 from hck.approximations.exact import ExactPredictor
 from hck.estimators.base import _FEW, HCKEstimator, describe_parameters
-from hck.hierarchy.mixture import Mixture
-from hck.hierarchy.posterior import Posterior
 from hck.kernels import Kernel, make_kernel
 from hck.partition import Tree, leaf_size_for
 from hck.points import DensePoints, Points, VectorPoints
 from hck.preparation.trend import Trend
+from hck.process import Mixture, Process
 from hck.selection import Learned, Observations, Space, evaluate, learn
 from hck.selection.work import Shape
 
@@ -91,7 +90,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         Of the trend: the intercept, and then the slopes.
     log_marginal_likelihood_value_ : float
         Of all training data.
-    posterior_ : hck.hierarchy.mixture.Mixture
+    posterior_ : hck.process.Mixture
         What predictions are made of.
     residuals_ : list of lists of float
         Where the exact kernel was solved with by iteration: the relative residual after each.
@@ -216,8 +215,8 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         variance: float | Tensor = known if known is not None else float(noise or 0.0)
         seeds = rng.randint(2**31 - 1, size=1 if self._is_fixed() else self.n_trees).tolist()
 
-        def condition(approximation: Approximation) -> Any:
-            return approximation.condition(variance, data.y, features, bool(self.verbose))
+        def condition(approximation: Approximation) -> Process:
+            return Process.of(approximation, variance, data.y, features)
 
         members = self._for_each_tree(condition, kernel, points, seeds, self._shape)
         posterior = Mixture(members)
@@ -232,7 +231,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
             log_marginal_likelihood_value_=posterior.log_likelihood,
             posterior_=posterior,
             residuals_=[m.mean.residuals for m in members if isinstance(m.mean, ExactPredictor)],
-            trees_=[member.blueprint.layout.tree for member in members if isinstance(member, Posterior)],
+            trees_=[member.source.tree for member in members if member.source.tree is not None],
             _space=space,
             _trend=trend,
         )
@@ -330,7 +329,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         data, found = self._training_data(), []
         for member in self.posterior_.members:
             found.append(
-                evaluate(self._space, _source(member), data, theta, self.jitter, eval_gradient)
+                evaluate(self._space, member.source, data, theta, self.jitter, eval_gradient)
             )  # fmt: skip
         value = float(np.mean([one for one, _ in found]))
         return (value, np.mean([slope for _, slope in found], 0)) if eval_gradient else value
@@ -508,7 +507,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         generator = torch.Generator(self.posterior_.members[0].y.device).manual_seed(seed)
         _check_count(n_samples)
         features = self._trend(X)
-        drawn = self.posterior_.sample(X, features, n_samples, generator, bool(self.verbose))
+        drawn = self.posterior_.sample(X, features, n_samples, generator)
         drawn = self._trend.restore(features, drawn)
         if observed:
             error = torch.randn(drawn.shape, generator=generator, dtype=drawn.dtype, device=drawn.device)
@@ -525,13 +524,8 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         first = self.posterior_.members[0]
         both, noise = first.observations()
         return Observations(
-            _source(first).points, both[:, 0], both[:, 1:], noise if np.ndim(self.noise_) else None
+            first.source.points, both[:, 0], both[:, 1:], noise if np.ndim(self.noise_) else None
         )
-
-
-def _source(member: Any) -> Approximation:
-    """What stands in for the kernel in a member of the mixture."""
-    return TreeKernel(member.blueprint) if isinstance(member, Posterior) else member.source
 
 
 def _check_count(n_samples: Any) -> None:

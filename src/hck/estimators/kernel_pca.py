@@ -16,7 +16,6 @@ from torch import Tensor
 
 from hck.approximations import Approximation, Iterative, Predictor
 from hck.approximations.features import FeatureMap, FeaturePredictor
-from hck.approximations.hierarchical import TreeKernel
 from hck.approximations.quality import feature_axes, feature_vectors, leading
 from hck.estimators.base import HCKEstimator, describe_parameters
 from hck.estimators.regressor import HCKRegressor
@@ -198,7 +197,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
             Shape(1, self.leaf_size, self.rank),
         )
         found = principal_components(approximation, self.n_components, self.tol, rng)
-        trees = [approximation.blueprint.layout.tree] if isinstance(approximation, TreeKernel) else []
+        trees = [] if approximation.tree is None else [approximation.tree]
         inverse = self._inverse(found.embedding, X) if self.fit_inverse_transform else None
         self._set_fitted(
             eigenvalues_=found.values,

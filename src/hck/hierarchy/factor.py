@@ -275,12 +275,12 @@ class Factor:
         """
         return self.smooth(filter_up(self, b))
 
-    def smooth(self, filtered: Filtered) -> tuple[Tensor, Tensor]:
-        """The same for right-hand sides that have gone up."""
+    def smooth(self, filtered: Filtered, above: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The same for right-hand sides that have gone up; `above` is ẑ of the roots' parents, if any."""
         b = filtered.b
         w = torch.zeros_like(b)
         ambient = b.new_empty(self.layout.tree.n_leaves, self.rank, b.shape[1])
-        smooth_down(self, filtered, w, ambient)
+        smooth_down(self, filtered, w, ambient, above)
         w[-1] = 0
         return w, ambient
 

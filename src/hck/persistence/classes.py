@@ -15,7 +15,6 @@ from sklearn.preprocessing import OneHotEncoder
 from hck.approximations import Exact, Fourier, Iterative, Nystrom, Tapered, TreeKernel
 from hck.approximations.exact import ExactPredictor, Guides
 from hck.approximations.features import FeaturePredictor
-from hck.approximations.process import Process
 from hck.approximations.sparse_cholesky import Elimination
 from hck.approximations.taper import Pattern, Taper
 from hck.approximations.tapered import TaperedPredictor
@@ -25,11 +24,9 @@ from hck.branches import Message, Trunk
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.estimators.base import HCKEstimator
 from hck.estimators.branched import Piece, Plan
-from hck.hierarchy import Blueprint, Extension, Forest
+from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
-from hck.hierarchy.mixture import Mixture
-from hck.hierarchy.posterior import Posterior
 from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern, Product, Scaled, Sum
 from hck.partition import KD, PCA, KernelCut, KMeans, Landmarks, RandomProjection, Tree
 from hck.partition.centres import CentreRule
@@ -41,6 +38,7 @@ from hck.preparation.categories import Categories
 from hck.preparation.coding import Centred, OneAgainstAll
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
+from hck.process import Mixture, Process
 from hck.selection.auto import Candidate, Selection
 from hck.selection.loss import Calibration
 from hck.selection.space import Space, _Block
@@ -132,6 +130,21 @@ def _make_blueprint(parts: Parts, place: Place) -> Blueprint:
     return Blueprint(layout=Layout.of(tree, at_once), **parts)
 
 
+# The Gaussian process of a tree, as format 1 first had it: in the tree's order, with a row of zeros -----
+
+
+@dataclass
+class Posterior:
+    """A name for `_make_posterior`; files that are written now have a `Process` in its place."""
+
+
+def _make_posterior(parts: Parts, place: Place) -> Process:
+    blueprint = parts.pop("blueprint")
+    noise, y = blueprint.layout.unpad(parts["noise"][:, None])[:, 0], blueprint.layout.unpad(parts["y"])
+    trend = parts["trend"] if y.shape[1] > 1 else None
+    return Process(TreeKernel(blueprint), **{**parts, "noise": noise, "y": y, "trend": trend})
+
+
 # Categories: the encoder is fitted again -------------------------------------------------------------
 
 
@@ -200,7 +213,7 @@ def device_of(estimator: HCKEstimator) -> torch.device:
 _CACHES = ("_kept",)
 
 _DATACLASSES: tuple[type, ...] = (
-    *(Extension, Forest, Mixture, Posterior, Process),
+    *(TreePredictor, Forest, Mixture, Process),
     *(ExactPredictor, FeaturePredictor, TaperedPredictor),
     *(Exact, Fourier, Guides, Nystrom, Pattern, Taper, Tapered),
     *(Blocks, Landmarks, Tree),
@@ -245,10 +258,16 @@ RECIPES: dict[type, Recipe] = {
         frozenset({"tree", "kernel", "points", "landmarks", "jitter", "budget"}),
         frozenset({"verbose"}),
     ),
+    Posterior: Recipe(
+        vars,
+        _make_posterior,
+        frozenset({"blueprint", *(field.name for field in fields(Process) if field.name != "source")}),
+    ),
     Categories: Recipe(_take_categories, _make_categories, frozenset({"names", "positions", "values"})),
 }
 
-BY_NAME: dict[str, type] = {cls.__name__: cls for cls in RECIPES}
+NAMES: dict[type, str] = {**{cls: cls.__name__ for cls in RECIPES}, TreePredictor: "Extension"}
+BY_NAME: dict[str, type] = {name: cls for cls, name in NAMES.items()}
 ESTIMATORS = tuple(_ESTIMATORS)
 
 # What is refused, in words.
