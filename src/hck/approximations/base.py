@@ -12,6 +12,7 @@ from hck.hierarchy.forest import Predictor
 from hck.kernels import Kernel
 from hck.partition import Tree
 from hck.points import Points, self_values
+from hck.settings import Settings
 
 
 class Approximation(ABC):
@@ -27,6 +28,13 @@ class Approximation(ABC):
 
     kernel: Kernel
     points: Points
+
+    @classmethod
+    @abstractmethod
+    def from_settings(
+        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+    ) -> "Approximation":
+        """Of a kernel, on training points."""
 
     @abstractmethod
     def __matmul__(self, b: Tensor) -> Tensor:

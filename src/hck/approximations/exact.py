@@ -13,12 +13,13 @@ from torch import Tensor
 from hck.approximations.base import Approximation
 from hck.approximations.conjugate_gradients import Solution, conjugate_gradients
 from hck.approximations.factorization import Factorization
-from hck.approximations.hierarchical import TreeKernel
+from hck.approximations.guides import Guides
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map
-from hck.kernels import Kernel
-from hck.points import Points, Values, as_points_like, cross, self_values
+from hck.kernels import Kernel, make_kernel
+from hck.points import Points, Values, as_points, as_points_like, cross, self_values
+from hck.settings import Settings
 
 _TILE = {"cpu": 1024, "cuda": 8192}
 _AT_ONCE = 256  # new points whose variances are found together
@@ -58,7 +59,7 @@ class Exact(Approximation):
 
     kernel: Kernel
     points: Points
-    guides: "Sequence[Approximation] | Guides" = ()
+    guides: Sequence[Approximation] | Guides = ()
     tolerance: float = 1e-6
     max_iter: int = 1000
     memory_budget: Any = None
@@ -70,6 +71,20 @@ class Exact(Approximation):
             raise ValueError(f"tolerance must be positive, got {self.tolerance!r}")
         if not (self.max_iter >= 1 and self.max_iter == int(self.max_iter)):
             raise ValueError(f"max_iter must be a whole number, at least 1, got {self.max_iter!r}")
+
+    @classmethod
+    def from_settings(
+        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+    ) -> "Exact":
+        how, points = settings.approximation, as_points(points)
+        guides: Guides | tuple[()] = ()
+        if how.preconditioner is not None:
+            seed = 0
+            if generator is not None:
+                seed = int(torch.randint(2**31 - 1, (1,), generator=generator, device=generator.device))
+            guides = Guides(replace(settings, approximation=how.preconditioner), how.count, seed)
+        limits = how.tolerance, how.max_iter, settings.memory_budget, settings.verbose
+        return cls(make_kernel(kernel).to(points.device, points.dtype), points, guides, *limits)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kept": {}}
@@ -130,43 +145,6 @@ class Exact(Approximation):
     def can_leave_out(self, columns: int = 1) -> bool:
         """No: that would take an iteration for each point."""
         return False
-
-
-@dataclass(frozen=True)
-class Guides:
-    """How preconditioners are made, once they are needed.
-
-    Attributes
-    ----------
-    kind, rank, options
-        `approximation`, `rank` and others of the arguments of `make_approximation`.
-    count : int
-        How many of them, at most: as many as half of the memory budget holds, and one at least.
-    seed : int
-    """
-
-    kind: str
-    rank: int
-    options: dict[str, Any]
-    count: int
-    seed: int = 0
-
-    def factor(self, source: Exact, noise: Tensor) -> list[Factorization]:
-        """Factorizations on the points of the exact kernel, whose memory budget they share."""
-        from hck.approximations.make import make_approximation  # which makes exact kernels as well
-
-        options = {**self.options, "memory_budget": source.memory_budget}
-        generator = torch.Generator(source.device).manual_seed(self.seed)
-        room = resolve_budget(source.memory_budget, source.device) // 2
-        found: list[Factorization] = []
-        for _ in range(self.count):
-            made = make_approximation(
-                self.kind, source.kernel, source.points, self.rank, generator=generator, **options
-            )
-            found.append(made.factor(noise))
-            if isinstance(made, TreeKernel) and (len(found) + 1) * made.factor_bytes > room:
-                break
-        return found
 
 
 class IterativeFactorization(Factorization):

@@ -12,6 +12,7 @@ from hck.kernels import Gaussian, Kernel, Laplace, Matern, make_kernel
 from hck.kernels.algebra import Scaled
 from hck.points import Points, SparsePoints, VectorPoints, as_points
 from hck.points.csr import csr_tensor
+from hck.settings import Settings
 
 
 @dataclass
@@ -50,6 +51,12 @@ class Fourier(FeatureMap):
             generator = torch.Generator(points.device).manual_seed(0)
         standard = draw_frequencies(kernel, points.n_features, -(-rank // 2), generator)
         return cls(kernel, points, standard.to(points.dtype))
+
+    @classmethod
+    def from_settings(
+        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+    ) -> "Fourier":
+        return cls.of(kernel, points, settings.rank, generator)
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Fourier":
         return replace(self, kernel=kernel)

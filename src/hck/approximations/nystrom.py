@@ -12,6 +12,7 @@ from hck.approximations.features import FeatureMap, Slope
 from hck.kernels import Kernel, make_kernel
 from hck.partition import Landmarks, Tree, choose_landmarks
 from hck.points import Points, Values, as_points, as_points_like
+from hck.settings import Settings
 
 
 @dataclass
@@ -56,6 +57,12 @@ class Nystrom(FeatureMap):
         kernel = make_kernel(kernel).to(points.device, points.dtype)
         chosen = _choose(landmarks, points, kernel, rank, generator)
         return cls(kernel, points, chosen, _whitener(kernel, chosen))
+
+    @classmethod
+    def from_settings(
+        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+    ) -> "Nystrom":
+        return cls.of(kernel, points, settings.rank, settings.landmarks, generator)
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Nystrom":
         return replace(self, kernel=kernel, whitener=_whitener(kernel, self.landmarks))

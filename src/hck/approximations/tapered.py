@@ -27,6 +27,7 @@ from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
 from hck.points import DensePoints, Points, Values, as_points, as_points_like
+from hck.settings import Settings
 
 _AT_ONCE = 2**22  # numbers gathered together
 _MAX_ITER = 1000
@@ -119,6 +120,13 @@ class Tapered(Approximation):
         elimination = Elimination(taper.place, pattern.start, pattern.column)
         budget = resolve_budget(memory_budget, points.device)
         return cls(kernel, points, taper, pattern, elimination, budget)
+
+    @classmethod
+    def from_settings(
+        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+    ) -> "Tapered":
+        budget, verbose = settings.memory_budget, settings.verbose
+        return cls.of(kernel, points, settings.rank, verbose=verbose, memory_budget=budget)
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Tapered":
         """The same for another kernel, with the same taper."""

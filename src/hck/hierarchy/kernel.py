@@ -10,8 +10,9 @@ from torch import Tensor
 from hck.backend import linalg
 from hck.hierarchy.blueprint import Blueprint, build_matrix
 from hck.hierarchy.extend import TreePredictor, cross_matrix, extension, landmark_weights
-from hck.hierarchy.factor import Factor, Stored
+from hck.hierarchy.factor import Factor
 from hck.hierarchy.matrix import HierarchicalMatrix, sweep
+from hck.hierarchy.source import Stored
 from hck.kernels import Kernel
 from hck.partition import Landmarks, Tree
 from hck.points import DensePoints, Points

@@ -13,8 +13,9 @@ import torch
 from sklearn.preprocessing import OneHotEncoder
 
 from hck.approximations import Exact, Fourier, Iterative, Nystrom, Tapered, TreeKernel
-from hck.approximations.exact import ExactPredictor, Guides
+from hck.approximations.exact import ExactPredictor
 from hck.approximations.features import FeaturePredictor
+from hck.approximations.guides import Guides
 from hck.approximations.sparse_cholesky import Elimination
 from hck.approximations.taper import Pattern, Taper
 from hck.approximations.tapered import TaperedPredictor
@@ -42,6 +43,7 @@ from hck.process import Mixture, Process
 from hck.selection.auto import Candidate, Selection
 from hck.selection.loss import Calibration
 from hck.selection.space import Space, _Block
+from hck.settings import Settings
 
 Parts = dict[str, Any]
 
@@ -145,6 +147,16 @@ def _make_posterior(parts: Parts, place: Place) -> Process:
     return Process(TreeKernel(blueprint), **{**parts, "noise": noise, "y": y, "trend": trend})
 
 
+# Preconditioners, whose settings format 1 first had one by one ----------------------------------------
+
+
+def _make_guides(parts: Parts, place: Place) -> Guides:
+    if "settings" not in parts:
+        kind, rank, options = (parts.pop(name) for name in ("kind", "rank", "options"))
+        parts["settings"] = Settings(rank, approximation=kind, **options)
+    return Guides(**parts)
+
+
 # Categories: the encoder is fitted again -------------------------------------------------------------
 
 
@@ -215,11 +227,11 @@ _CACHES = ("_kept",)
 _DATACLASSES: tuple[type, ...] = (
     *(TreePredictor, Forest, Mixture, Process),
     *(ExactPredictor, FeaturePredictor, TaperedPredictor),
-    *(Exact, Fourier, Guides, Nystrom, Pattern, Taper, Tapered),
+    *(Exact, Fourier, Nystrom, Pattern, Taper, Tapered),
     *(Blocks, Landmarks, Tree),
     *(Centred, Message, OneAgainstAll, Piece, Plan, Trunk),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
-    *(Calibration, Candidate, Iterative, Scaling, Selection, Space, Trend, _Block),
+    *(Calibration, Candidate, Iterative, Scaling, Selection, Settings, Space, Trend, _Block),
 )
 
 _BY_ARGUMENTS: dict[type, tuple[str, ...]] = {
@@ -262,6 +274,12 @@ RECIPES: dict[type, Recipe] = {
         vars,
         _make_posterior,
         frozenset({"blueprint", *(field.name for field in fields(Process) if field.name != "source")}),
+    ),
+    Guides: Recipe(
+        vars,
+        _make_guides,
+        frozenset({"count"}),
+        frozenset({"settings", "seed", "kind", "rank", "options"}),
     ),
     Categories: Recipe(_take_categories, _make_categories, frozenset({"names", "positions", "values"})),
 }
