@@ -20,6 +20,7 @@ FLOORS = [
     {"hierarchy", "plotting"},
     {"branches"},
     {"approximations"},
+    {"process"},
     {"selection"},
     {"persistence"},
     {"outofcore", "dask"},

@@ -10,10 +10,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from hck.approximations import TreeKernel
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.likelihood import log_likelihood
 from hck.hierarchy.ridge import ridge
 from hck.kernels import Matern
+from hck.process import log_likelihood
 from hck.settings import Settings
 from processes.common import Options, Record, mark
 from speed import Figure, shortest
@@ -40,10 +41,10 @@ class Evaluation:
         return Blueprint.of(scale * Matern(lengthscales, nu=1.5), self.x, Settings(self.rank))
 
     def gradient(self) -> None:
-        log_likelihood(self.blueprint, self.parameters[-1], self.y, self.parameters)
+        log_likelihood(TreeKernel(self.blueprint), self.parameters[-1], self.y, self.parameters)
 
     def value(self) -> None:
-        log_likelihood(self.blueprint, self.parameters[-1], self.y)
+        log_likelihood(TreeKernel(self.blueprint), self.parameters[-1], self.y)
 
     def ridge(self) -> None:
         ridge(self.blueprint.with_kernel(self.plain), 0.01, self.y)

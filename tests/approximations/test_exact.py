@@ -12,6 +12,7 @@ from hck.approximations import Exact, Fourier, Nystrom, TreeKernel
 from hck.approximations.conjugate_gradients import conjugate_gradients
 from hck.kernels import Gaussian, Matern
 from hck.points import as_points
+from hck.process import log_likelihood
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -150,8 +151,8 @@ def test_what_is_not_reached_is_said():
 def test_what_needs_a_factorization_says_so():
     made = make()
     factor = made.factor(0.1)
-    asked = [factor.inverse_diagonal, lambda: factor.pull(B), lambda: made.draw(1, None)]
-    for ask in (*asked, lambda: made.log_likelihood(0.1, B[:, 0])):
+    asked = [factor.inverse_diagonal, lambda: factor.kernel_gradient(B), lambda: made.draw(1, None)]
+    for ask in (*asked, lambda: log_likelihood(made, 0.1, B[:, 0])):
         with pytest.raises(ValueError, match="by iteration there is none"):
             ask()
     assert made.ridge(0.1, B, left_out=True)[1] is None

@@ -11,6 +11,7 @@ from hck.approximations import Fourier, Nystrom
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Gaussian, InverseMultiquadric, Laplace, Matern
 from hck.points import as_points
+from hck.process import Process
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -128,7 +129,7 @@ def test_little_noise(name, noise, dtype):
     single = dtype == torch.float32
     new = torch.from_numpy(NEW).to(dtype)
     torch.testing.assert_close(others[:, 0].double(), expected, rtol=0, atol=0.3 if single else 1e-6)
-    mean = made.condition(noise, smooth.to(dtype), smooth[:, None][:, :0].to(dtype))
+    mean = Process.of(made, noise, smooth.to(dtype), smooth[:, None][:, :0].to(dtype))
     tolerance = {"rtol": 0, "atol": 1e-2 if single else 1e-7}
     torch.testing.assert_close(predictor(new)[:, 0], mean.predict(new, new[:, :0]), **tolerance)
     exact = (phi @ MADE[name](X).features(as_points(NEW)).mT).mT @ inverse @ smooth

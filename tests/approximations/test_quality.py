@@ -6,8 +6,9 @@ import scipy.sparse as sp
 import torch
 
 from hck.approximations import Iterative, make_approximation
+from hck.approximations.eigenvectors import leading
 from hck.approximations.make import NAMES
-from hck.approximations.quality import effective_rank, error, leading, spectrum
+from hck.approximations.quality import effective_rank, error, spectrum
 from hck.kernels import Gaussian
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -56,7 +57,7 @@ def test_error_of_the_kernel_itself():
 @pytest.mark.parametrize("lanczos", [False, True])
 def test_spectrum(made, lanczos, monkeypatch):
     if lanczos:
-        monkeypatch.setattr("hck.approximations.quality._DENSE", 10)
+        monkeypatch.setattr("hck.approximations.eigenvectors._DENSE", 10)
     expected = np.linalg.eigvalsh(dense(made).numpy())[::-1]
     np.testing.assert_allclose(spectrum(made, count=7), expected[:7], rtol=1e-8)
     everything = spectrum(made, count=130)
@@ -68,7 +69,7 @@ def test_spectrum(made, lanczos, monkeypatch):
 @pytest.mark.parametrize("centred", [False, True])
 def test_eigenvectors(made, centred, lanczos, monkeypatch):
     if lanczos:
-        monkeypatch.setattr("hck.approximations.quality._DENSE", 10)
+        monkeypatch.setattr("hck.approximations.eigenvectors._DENSE", 10)
     k = dense(made).numpy()
     if centred:
         k = k - k.mean(0)

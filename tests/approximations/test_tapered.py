@@ -11,6 +11,7 @@ from hck.approximations.tapered import Tapered
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Gaussian, Laplace, Matern
 from hck.points import as_points
+from hck.process import Process, log_likelihood
 from tapered_problem import NEW, NOISE, RNG, B, N, X, _noisy, check, close, dense
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -118,7 +119,7 @@ def test_pickles():
     assert torch.equal(again(NEW, verbose=True), expected)
     assert again.points.x.shape == X.shape
     assert again.nbytes == B.nbytes
-    process = made.condition(0.1, B[:, 0], torch.ones(N, 1))
+    process = Process.of(made, 0.1, B[:, 0], torch.ones(N, 1))
     restored = pickle.loads(pickle.dumps(process))
     h = torch.ones(len(NEW), 1)
     close(restored.predict(NEW, h), process.predict(NEW, h), 1e-12)
@@ -172,7 +173,7 @@ def test_on_a_gpu(dtype):
         points = torch.from_numpy(x).to(device, dtype)
         made = Tapered.of(Matern([0.3, 0.6, 1.2]), points, 30, radius=0.5).with_kernel(Matern(scale))
         iterated, factor = made.factor(0.1), made.factor(0.1)
-        likelihood = made.log_likelihood(0.1, b, [scale])
+        likelihood = log_likelihood(made, 0.1, b, [scale])
         found = [likelihood.value, *likelihood.gradient, factor.log_determinant, factor.inverse_diagonal()]
         found += [iterated.solve(b), factor.solve(b), made @ b, made.cross(NEW), factor.predictor(b)(NEW)]
         found += [factor.variance(NEW), factor.covariance(NEW)]

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from hck.approximations import TreeKernel
 from hck.branches import Branch, Trunk, assemble, branches_for
 from hck.hierarchy import Blueprint, ridge
 from hck.hierarchy.dense import dense_matrix
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.layout import Layout
-from hck.hierarchy.posterior import ridge_and_left_out
 from hck.hierarchy.uncertainty import Uncertainty
 from hck.kernels import Gaussian, Laplace, Matern
 from hck.partition import Landmarks
@@ -124,7 +124,7 @@ def test_left_out_observations():
     x, y = points_and_targets(400)
     trunk, branches, rows, factors, replies, parts, _ = in_pieces(x, y, 0.05, Gaussian(0.5))
     _, blueprint = whole_of(trunk, parts, rows)
-    expected = ridge_and_left_out(blueprint, 0.05, y)[1]
+    expected = TreeKernel(blueprint).ridge(0.05, y, left_out=True)[1]
     for branch, factor, reply, part, mine in zip(branches, factors, replies, parts, rows, strict=True):
         w = branch.blueprint.layout.unsort(part.weights)
         found = y[mine] - w / factor.inverse_diagonal(reply.covariance[None])[:, None]

@@ -11,8 +11,7 @@ from sklearn.base import clone
 
 import hck
 from hck.dask import DaskHCKGaussianProcessRegressor
-from hck.hierarchy.mixture import Mixture
-from hck.hierarchy.posterior import Posterior
+from hck.process import Mixture, Process
 
 pytestmark = pytest.mark.usefixtures("one_thread", "client")
 
@@ -36,7 +35,7 @@ def test_it_is_the_process_of_one_machine(data, trend, n_trees, tmp_path):
         np.testing.assert_allclose(both[:, 1:], model._trend(x))
         restored = model._trend.restore(both[:, 1:], both[:, 0])
         np.testing.assert_allclose(restored, y + 50)
-        again = Posterior.of(member.blueprint, model.noise_, both[:, 0], both[:, 1:])
+        again = Process.of(member.source, model.noise_, both[:, 0], both[:, 1:])
         assert member.log_likelihood == pytest.approx(again.log_likelihood, rel=1e-8)
         torch.testing.assert_close(member.coefficients, again.coefficients, rtol=1e-8, atol=1e-8)
         torch.testing.assert_close(member.mean.weights, again.mean.weights, rtol=1e-7, atol=1e-7)

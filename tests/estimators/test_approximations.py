@@ -191,7 +191,7 @@ def test_processes_with_the_exact_kernel_beyond_memory(monkeypatch):
     """Parameters are learned with trees, or on few points; then the mean is found by iteration."""
     options = {"kernel": "gaussian", "rank": 40, "max_iter": 20, "random_state": 0}
     truth = HCKGaussianProcessRegressor(**options, approximation="exact").fit(X, Y)
-    monkeypatch.setattr("hck.estimators.base._FEW", 100)
+    monkeypatch.setattr("hck.estimators.base.FEW", 100)
     short = HCKGaussianProcessRegressor(**options, approximation="exact", memory_budget="250kB").fit(X, Y)
     assert truth.residuals_ == []
     assert short.residuals_[0][-1] <= 1e-6

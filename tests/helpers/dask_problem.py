@@ -7,9 +7,9 @@ import torch
 pytest.importorskip("distributed")
 import dask.array as da
 
+from hck.approximations import TreeKernel
 from hck.hierarchy import Blueprint
 from hck.hierarchy.layout import Layout
-from hck.hierarchy.posterior import ridge_and_left_out
 
 GIVEN = {"lengthscale": 0.6, "alpha": 0.02, "rank": 12, "leaf_size": 30, "n_branches": 4, "random_state": 0}
 
@@ -21,7 +21,9 @@ def reference(model, targets):
         layout = Layout.of(member.tree, lambda width, count: count)
         points = member.points.take(member.tree.order)
         source = Blueprint(member.kernel, points, member.landmarks, trunk.jitter, layout, 2**30)
-        found.append(ridge_and_left_out(source, local.selection_.alpha, torch.from_numpy(targets)))
+        found.append(
+            TreeKernel(source).ridge(local.selection_.alpha, torch.from_numpy(targets), left_out=True)
+        )
     return local, found
 
 

@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 
+from hck.approximations import TreeKernel
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.likelihood import log_likelihood
 from hck.kernels import Gaussian, Laplace, Matern
+from hck.process import log_likelihood
 from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -19,7 +20,7 @@ Y = torch.randn(60, 2, generator=torch.Generator().manual_seed(1), dtype=torch.f
 def test_value(problem):
     covariance, b = problem.noisy, problem.b.double()
     blueprint = Blueprint.of(problem.kernel, problem.points, Settings(**problem.options))
-    found = log_likelihood(blueprint, torch.tensor(problem.alpha, dtype=problem.dtype), problem.b)
+    found = log_likelihood(TreeKernel(blueprint), torch.tensor(problem.alpha, dtype=problem.dtype), problem.b)
     assert found.gradient == []
     half = torch.linalg.slogdet(covariance).logabsdet / 2 + problem.n * math.log(2 * math.pi) / 2
     expected = -(b * torch.linalg.solve(covariance, b)).sum() / 2 - b.shape[1] * half
@@ -48,7 +49,7 @@ def test_gradient(options, each):
 
     def value(*values, wanted=()):
         blueprint = Blueprint.of(kernel(*values[:3]), X, Settings(8, jitter=1e-6, **options))
-        return log_likelihood(blueprint, values[3], Y, wanted)
+        return log_likelihood(TreeKernel(blueprint), values[3], Y, wanted)
 
     gradient = value(*parameters, wanted=parameters).gradient
     for k, parameter in enumerate(parameters):
@@ -65,7 +66,9 @@ def test_gradient(options, each):
 
 def test_parameters_must_require_a_gradient():
     with pytest.raises(ValueError, match="require a gradient"):
-        log_likelihood(Blueprint.of(Gaussian(0.5), X, Settings(8)), torch.tensor(0.1), Y, [torch.tensor(1.0)])
+        log_likelihood(
+            TreeKernel(Blueprint.of(Gaussian(0.5), X, Settings(8))), torch.tensor(0.1), Y, [torch.tensor(1.0)]
+        )
 
 
 def test_threads_change_nothing():
@@ -76,7 +79,7 @@ def test_threads_change_nothing():
         torch.set_num_threads(threads)
         try:
             blueprint = Blueprint.of(Gaussian(scale), x, Settings(16, memory_budget="1 MB"))
-            result = log_likelihood(blueprint, noise, x[:, 0], [scale, noise])
+            result = log_likelihood(TreeKernel(blueprint), noise, x[:, 0], [scale, noise])
             found.append([result.value, *result.gradient])
         finally:
             torch.set_num_threads(before)

@@ -96,6 +96,9 @@ def test_memory_of_another_machine(again, monkeypatch):
     model = HCKGaussianProcessRegressor(optimizer=None, rank=8).fit(X, Y)
     monkeypatch.setattr(classes, "resolve_budget", lambda budget, device: 12345678)
     member = again(model).posterior_.members[0]
-    assert member.blueprint.budget == member.mean.budget == 12345678
+    assert member.source.blueprint.budget == member.mean.budget == 12345678
     monkeypatch.setattr(classes, "resolve_budget", lambda budget, device: 2**60)
-    assert again(model).posterior_.members[0].blueprint.budget == model.posterior_.members[0].blueprint.budget
+    assert (
+        again(model).posterior_.members[0].source.blueprint.budget
+        == model.posterior_.members[0].source.blueprint.budget
+    )

@@ -87,6 +87,6 @@ def test_factors_are_not_saved_but_made_again(again):
     model = HCKGaussianProcessRegressor(**GIVEN, optimizer=None).fit(X, Y)
     model.predict(NEW, return_std=True)
     member = again(model).posterior_.members[0]
-    assert not {"factor", "uncertainty"} & vars(member).keys()
-    assert not member.blueprint.factors
-    assert member.mean.points is member.blueprint.points
+    assert not {"factor", "solution"} & vars(member).keys()
+    assert not member.source.blueprint.factors
+    assert member.mean.points is member.source.blueprint.points

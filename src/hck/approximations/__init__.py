@@ -1,10 +1,14 @@
 """Other kernels that stand in for a kernel, behind one protocol: what the hierarchical one competes with."""
 
-from hck.approximations.base import Approximation, Factorization
+from hck.approximations.base import Approximation
 from hck.approximations.exact import Exact
-from hck.approximations.features import FeatureMap, Fourier, Nystrom
+from hck.approximations.factorization import Factorization, Solution
+from hck.approximations.features import FeatureMap
+from hck.approximations.fourier import Fourier
+from hck.approximations.guides import Iterative
 from hck.approximations.hierarchical import TreeKernel
-from hck.approximations.make import Iterative, make_approximation
+from hck.approximations.make import make_approximation
+from hck.approximations.nystrom import Nystrom
 from hck.approximations.tapered import Tapered
 from hck.hierarchy.forest import Predictor
 
@@ -17,6 +21,7 @@ __all__ = [
     "Iterative",
     "Nystrom",
     "Predictor",
+    "Solution",
     "Tapered",
     "TreeKernel",
     "make_approximation",

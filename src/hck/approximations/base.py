@@ -1,73 +1,18 @@
 """What every approximation of a kernel can do on a set of training points."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from hck.approximations import process
+from hck.approximations.factorization import Factorization, Solution, needs_factorization
 from hck.backend.blocks import Blocks
 from hck.hierarchy.forest import Predictor
-from hck.hierarchy.leave_one_out import leave_one_out
-from hck.hierarchy.likelihood import Likelihood
 from hck.kernels import Kernel
+from hck.partition import Tree
 from hck.points import Points, self_values
-
-
-class Factorization(ABC):
-    """K̃ + noise, ready to be solved with.
-
-    Attributes
-    ----------
-    log_determinant : Tensor of shape ()
-    has_determinant : bool
-        Whether it is known, and with it likelihoods.
-    """
-
-    log_determinant: Tensor
-    has_determinant: ClassVar[bool] = True
-
-    @abstractmethod
-    def solve(self, b: Tensor) -> Tensor:
-        """(K̃ + noise)⁻¹ b, for b of shape (n,) or (n, columns)."""
-
-    @abstractmethod
-    def inverse_diagonal(self) -> Tensor:
-        """The diagonal of (K̃ + noise)⁻¹: shape (n,)."""
-
-    @abstractmethod
-    def predictor(self, b: Tensor, solved: Tensor | None = None) -> Predictor:
-        """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b; `solved` is (K̃ + noise)⁻¹ b, where it is known and of use."""
-
-    @abstractmethod
-    def variance(self, x: Any) -> Tensor:
-        """k̃(x, x) − k̃(x, X) (K̃ + noise)⁻¹ k̃(X, x) for each new point: shape (points,)."""
-
-    @abstractmethod
-    def covariance(self, x: Any) -> Tensor:
-        """The same for all pairs of new points: shape (points, points). For some thousands at most."""
-
-    def sample(self, x: Any, count: int, generator: torch.Generator) -> Tensor:
-        """Draws with these covariances, at new points: shape (points, count). For some thousands at most."""
-        values, vectors = torch.linalg.eigh(self.covariance(x))
-        normal = torch.randn(
-            len(values), count, generator=generator, dtype=values.dtype, device=values.device
-        )
-        return vectors @ (values.clamp_min(0).sqrt()[:, None] * normal)
-
-    @abstractmethod
-    def pull(self, w: Tensor) -> list[Tensor]:
-        """The gradient of the log-likelihood with respect to each of the kernel's `tensors`.
-
-        That is ½ Σ wᵀ dK̃ w − ½ columns · tr((K̃ + noise)⁻¹ dK̃).
-
-        Parameters
-        ----------
-        w : Tensor of shape (n, columns)
-            (K̃ + noise)⁻¹ y, of one column for each y.
-        """
+from hck.settings import Settings
 
 
 class Approximation(ABC):
@@ -83,6 +28,13 @@ class Approximation(ABC):
 
     kernel: Kernel
     points: Points
+
+    @classmethod
+    @abstractmethod
+    def from_settings(
+        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+    ) -> "Approximation":
+        """Of a kernel, on training points."""
 
     @abstractmethod
     def __matmul__(self, b: Tensor) -> Tensor:
@@ -109,40 +61,38 @@ class Approximation(ABC):
     def nbytes(self) -> int:
         """Memory held, in bytes, the training points not counted."""
 
-    @abstractmethod
+    # What follows from these -------------------------------------------------------------------------
+
+    @property
+    def tree(self) -> Tree | None:
+        """The partition of the training points, if there is one."""
+        return None
+
     def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
         """Draws from the Gaussian process with the covariance k̃, at the training points: (n, count)."""
-
-    # What follows from these -------------------------------------------------------------------------
+        raise needs_factorization("draws from the prior")
 
     def diagonal(self) -> Tensor:
         """k̃(x, x) at the training points: that of the kernel, unless k̃ is of low rank."""
         every = torch.arange(len(self), device=self.device)[:, None]
         return self_values(self.kernel, self.points, Blocks(every, full=True))[:, 0]
 
+    def solve(self, noise: float | Tensor, b: Tensor) -> Solution:
+        """(K̃ + noise)⁻¹ b, of which what is asked for is kept."""
+        return self.factor(noise).solution(b)
+
+    def can_leave_out(self, columns: int = 1) -> bool:
+        """Whether left-out predictions are possible, and fit into the memory budget."""
+        return True
+
     def ridge(
         self, noise: float | Tensor, b: Tensor, left_out: bool = False
     ) -> tuple[Predictor, Tensor | None]:  # fmt: skip
-        """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b and, if asked for, each of the b predicted from all others."""
-        factor, b = self.factor(noise), self.columns(b)
-        diagonal = factor.inverse_diagonal() if left_out else None  # first: solutions can use what it made
-        solved = factor.solve(b)
-        others = None if diagonal is None else leave_one_out(b, solved, diagonal).mean
-        return factor.predictor(b, solved), others
-
-    def log_likelihood(
-        self,
-        noise: float | Tensor,
-        y: Tensor,
-        parameters: Sequence[Tensor] = (),
-        trend: Tensor | None = None,
-    ) -> Likelihood:
-        """log N(y; trend β, K̃ + noise) at the best β; see `hck.hierarchy.likelihood.log_likelihood`."""
-        return process.log_likelihood(self, noise, y, parameters, trend)
-
-    def condition(self, noise: float | Tensor, y: Tensor, trend: Tensor, verbose: bool = False) -> Any:
-        """The Gaussian process given observations; see `hck.hierarchy.posterior.Posterior`."""
-        return process.Process.of(self, noise, y, trend)
+        """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b and each of the b predicted from all others, if that is possible."""
+        b = self.columns(b)
+        solution = self.solve(noise, b)
+        others = solution.left_out() if left_out and self.can_leave_out(b.shape[1]) else None
+        return solution.predictor, others
 
     def __len__(self) -> int:
         """The number of training points."""

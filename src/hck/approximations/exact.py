@@ -10,14 +10,16 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from hck.approximations.base import Approximation, Factorization
+from hck.approximations.base import Approximation
 from hck.approximations.conjugate_gradients import Solution, conjugate_gradients
-from hck.approximations.hierarchical import TreeKernel
+from hck.approximations.factorization import Factorization
+from hck.approximations.guides import Guides
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map
-from hck.kernels import Kernel
-from hck.points import Points, Values, as_points_like, cross, self_values
+from hck.kernels import Kernel, make_kernel
+from hck.points import Points, Values, as_points, as_points_like, cross, self_values
+from hck.settings import Settings
 
 _TILE = {"cpu": 1024, "cuda": 8192}
 _AT_ONCE = 256  # new points whose variances are found together
@@ -57,7 +59,7 @@ class Exact(Approximation):
 
     kernel: Kernel
     points: Points
-    guides: "Sequence[Approximation] | Guides" = ()
+    guides: Sequence[Approximation] | Guides = ()
     tolerance: float = 1e-6
     max_iter: int = 1000
     memory_budget: Any = None
@@ -69,6 +71,20 @@ class Exact(Approximation):
             raise ValueError(f"tolerance must be positive, got {self.tolerance!r}")
         if not (self.max_iter >= 1 and self.max_iter == int(self.max_iter)):
             raise ValueError(f"max_iter must be a whole number, at least 1, got {self.max_iter!r}")
+
+    @classmethod
+    def from_settings(
+        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+    ) -> "Exact":
+        how, points = settings.approximation, as_points(points)
+        guides: Guides | tuple[()] = ()
+        if how.preconditioner is not None:
+            seed = 0
+            if generator is not None:
+                seed = int(torch.randint(2**31 - 1, (1,), generator=generator, device=generator.device))
+            guides = Guides(replace(settings, approximation=how.preconditioner), how.count, seed)
+        limits = how.tolerance, how.max_iter, settings.memory_budget, settings.verbose
+        return cls(make_kernel(kernel).to(points.device, points.dtype), points, guides, *limits)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kept": {}}
@@ -126,63 +142,17 @@ class Exact(Approximation):
     def nbytes(self) -> int:
         return sum(tile.nbytes for tile in self._kept.values())
 
-    def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
-        raise ValueError(_NEEDS_FACTOR.format("draws from the prior"))
-
-    def ridge(
-        self, noise: float | Tensor, b: Tensor, left_out: bool = False
-    ) -> "tuple[ExactPredictor, Tensor | None]":
-        """As of any approximation, but nothing is left out: that would take an iteration for each point."""
-        return self.factor(noise).predictor(b), None
-
-
-_NEEDS_FACTOR = (
-    "{} need a factorization, but with the exact kernel by iteration there is none: use "
-    "approximation='hierarchical', or 'exact' with enough memory for n² numbers"
-)
-
-
-@dataclass(frozen=True)
-class Guides:
-    """How preconditioners are made, once they are needed.
-
-    Attributes
-    ----------
-    kind, rank, options
-        `approximation`, `rank` and others of the arguments of `make_approximation`.
-    count : int
-        How many of them, at most: as many as half of the memory budget holds, and one at least.
-    seed : int
-    """
-
-    kind: str
-    rank: int
-    options: dict[str, Any]
-    count: int
-    seed: int = 0
-
-    def factor(self, source: Exact, noise: Tensor) -> list[Factorization]:
-        """Factorizations on the points of the exact kernel, whose memory budget they share."""
-        from hck.approximations.make import make_approximation  # which makes exact kernels as well
-
-        options = {**self.options, "memory_budget": source.memory_budget}
-        generator = torch.Generator(source.device).manual_seed(self.seed)
-        room = resolve_budget(source.memory_budget, source.device) // 2
-        found: list[Factorization] = []
-        for _ in range(self.count):
-            made = make_approximation(
-                self.kind, source.kernel, source.points, self.rank, generator=generator, **options
-            )
-            found.append(made.factor(noise))
-            if isinstance(made, TreeKernel) and (len(found) + 1) * made.factor_bytes > room:
-                break
-        return found
+    def can_leave_out(self, columns: int = 1) -> bool:
+        """No: that would take an iteration for each point."""
+        return False
 
 
 class IterativeFactorization(Factorization):
     """K + noise, solved with by conjugate gradients; its determinant is not known."""
 
-    has_determinant = False
+    approximation: Exact
+    has_likelihood = False
+    has_left_out = False
 
     def __init__(self, approximation: Exact, noise: Tensor) -> None:
         self.approximation, self.noise = approximation, noise
@@ -231,11 +201,10 @@ class IterativeFactorization(Factorization):
         x = self.iterate(b).x
         return x if b.ndim == 2 else x[:, 0]
 
-    def predictor(self, b: Tensor, solved: Tensor | None = None) -> "ExactPredictor":
-        weights = self.iterate(b).x if solved is None else solved
+    def extend(self, weights: Tensor) -> "ExactPredictor":
         return replace(self.approximation.extend(weights), residuals=self.residuals)
 
-    def variance(self, x: Any) -> Tensor:
+    def variance(self, x: Any, verbose: bool = False) -> Tensor:
         x = as_points_like(x, self.approximation.points)
         every = Blocks(torch.arange(len(x), device=x.device)[None], full=True)
         out = self_values(self.approximation.kernel, x, every)[0]
@@ -251,12 +220,6 @@ class IterativeFactorization(Factorization):
         across = self.approximation.cross(x)
         out = Values.between(self.approximation.kernel, x, x).tensor()[0] - across.mT @ self.solve(across)
         return (out + out.mT) / 2
-
-    def inverse_diagonal(self) -> Tensor:
-        raise ValueError(_NEEDS_FACTOR.format("leave-one-out predictions"))
-
-    def pull(self, w: Tensor) -> list[Tensor]:
-        raise ValueError(_NEEDS_FACTOR.format("likelihoods"))
 
 
 @dataclass

@@ -7,38 +7,43 @@ straight into a matrix of r × r numbers.
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from numbers import Integral
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from hck.approximations.base import Approximation, Factorization
-from hck.backend.kernels import check_lengthscales
+from hck.approximations.base import Approximation
+from hck.approximations.factorization import Factorization, Solution, times
 from hck.errors import NotPositiveDefiniteError
-from hck.hierarchy.forest import Predictor
-from hck.kernels import Gaussian, Kernel, Laplace, Matern, make_kernel
-from hck.kernels.algebra import Scaled
-from hck.partition import Landmarks, Tree, choose_landmarks
-from hck.points import Points, SparsePoints, Values, VectorPoints, as_points, as_points_like
-from hck.points.csr import csr_tensor
+from hck.kernels import Kernel
+from hck.points import Points, as_points_like
 
 _AT_ONCE = 2**22  # features computed together, in numbers
 
+Slope = Callable[[slice, Tensor], Tensor]  # some points and their features ↦ a derivative by these features
 
+
+@dataclass
 class FeatureMap(Approximation):
     """k̃(x, x') = φ(x)ᵀ φ(x')."""
 
-    rank: int
+    kernel: Kernel
+    points: Points
+
+    @property
+    @abstractmethod
+    def rank(self) -> int:
+        """r, the number of features."""
 
     @abstractmethod
     def features(self, x: Points) -> Tensor:
         """φ of each point: shape (points, rank)."""
 
-    @abstractmethod
     def without_points(self) -> "FeatureMap":
         """The same features, without the training points."""
+        none = self.points.take(torch.arange(0, device=self.points.device))
+        return replace(self, points=none)
 
     def chunks(self, x: Points) -> Iterator[tuple[slice, Tensor]]:
         """The features of all points, some points at a time."""
@@ -77,13 +82,11 @@ class FeatureMap(Approximation):
     def factor(self, noise: float | Tensor) -> "FeatureFactorization":
         return FeatureFactorization(self, noise)
 
-    def ridge(
-        self, noise: float | Tensor, b: Tensor, left_out: bool = False
-    ) -> tuple[Predictor, Tensor | None]:  # fmt: skip
+    def solve(self, noise: float | Tensor, b: Tensor) -> "FeatureSolution":
+        """(K̃ + noise)⁻¹ b; the right-hand sides are projected in the same pass over the points."""
         b = self.columns(b)
         factor = FeatureFactorization(self, noise, b)
-        others = factor.left_out(b) if left_out else None
-        return FeaturePredictor(self.without_points(), factor.weights), others
+        return FeatureSolution(factor, b, factor.coefficients)
 
     def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
         normal = torch.randn(
@@ -92,7 +95,7 @@ class FeatureMap(Approximation):
         return self.expand(self.points, normal)
 
     @abstractmethod
-    def pull(self, slope: Callable[[slice, Tensor], Tensor], within: Tensor) -> list[Tensor]:
+    def feature_gradient(self, slope: Slope, within: Tensor) -> list[Tensor]:
         """What a function of the features changes by with each of the kernel's `tensors`.
 
         Parameters
@@ -112,6 +115,8 @@ class FeatureFactorization(Factorization):
     b : Tensor of shape (n, columns), optional
         Right-hand sides that are known beforehand: Φᵀ N⁻¹ b is found in the same pass over the points.
     """
+
+    approximation: FeatureMap
 
     def __init__(self, approximation: FeatureMap, noise: float | Tensor, b: Tensor | None = None) -> None:
         points, variance = approximation.points, approximation.variances(noise)
@@ -136,52 +141,33 @@ class FeatureFactorization(Factorization):
                 "the noise is too small for this type of numbers: use a larger one"
             )
         self.log_determinant = 2 * self.root.diagonal().log().sum() + self.noise.double().log().sum()
-        self.weights = self._solve(projected)  # A⁻¹ Φᵀ N⁻¹ b
+        self.coefficients = self._solve(projected)  # A⁻¹ Φᵀ N⁻¹ b
 
     def _solve(self, projected: Tensor) -> Tensor:
         """A⁻¹ times something, as numbers of the points' type."""
         return torch.cholesky_solve(projected.double(), self.root).to(self.noise.dtype)
 
-    def _weights(self, b: Tensor) -> Tensor:
-        """A⁻¹ Φᵀ N⁻¹ b."""
-        return self._solve(self.approximation.project(b / self.noise[:, None]))
-
     def solve(self, b: Tensor) -> Tensor:
-        columns = self.approximation.columns(b)
-        fitted = self.approximation.expand(self.approximation.points, self._weights(columns))
-        out = (columns - fitted) / self.noise[:, None]
+        out = self.solution(b).weights
         return out if b.ndim == 2 else out[:, 0]
+
+    def solution(self, b: Tensor) -> "FeatureSolution":
+        b = self.approximation.columns(b)
+        return FeatureSolution(self, b, self._solve(self.approximation.project(b / self.noise[:, None])))
 
     def inverse_diagonal(self) -> Tensor:
         left = 1 - self._explained(self.approximation.points) / self.noise.double()
         return (left.clamp_min(torch.finfo(left.dtype).eps) / self.noise).to(self.noise.dtype)
 
-    def left_out(self, b: Tensor) -> Tensor:
-        """Each of the b that were given predicted from all others: shape (n, columns).
-
-        By the leverages h: what is fitted leaves the residual of the others, times 1 − h.
-        """
-        out = torch.empty_like(b)
-        for part, phi in self.approximation.chunks(self.approximation.points):
-            leverage = self._explain(phi) / self.noise[part].double()
-            rest = (b[part] - phi @ self.weights).double()
-            left = (1 - leverage).clamp_min(torch.finfo(leverage.dtype).eps)
-            out[part] = (b[part] - rest / left[:, None]).to(b.dtype)
-        return out
-
-    def _explain(self, phi: Tensor) -> Tensor:
+    def explain(self, phi: Tensor) -> Tensor:
         """φᵀ A⁻¹ φ for rows φ, in float64."""
         return torch.linalg.solve_triangular(self.root, phi.double().mT, upper=False).square().sum(0)
 
     def _explained(self, x: Points) -> Tensor:
         """The same for points: shape (points,)."""
-        return torch.cat([self._explain(phi) for _, phi in self.approximation.chunks(x)])
+        return torch.cat([self.explain(phi) for _, phi in self.approximation.chunks(x)])
 
-    def predictor(self, b: Tensor, solved: Tensor | None = None) -> Predictor:
-        source = self.approximation
-        return FeaturePredictor(source.without_points(), self._weights(source.columns(b)))
-
-    def variance(self, x: Any) -> Tensor:
+    def variance(self, x: Any, verbose: bool = False) -> Tensor:
         return self._explained(as_points_like(x, self.approximation.points)).to(self.noise.dtype)
 
     def covariance(self, x: Any) -> Tensor:
@@ -189,15 +175,15 @@ class FeatureFactorization(Factorization):
         half = torch.linalg.solve_triangular(self.root, phi.double().mT, upper=False)
         return (half.mT @ half).to(self.noise.dtype)
 
-    def sample(self, x: Any, count: int, generator: torch.Generator) -> Tensor:
+    def sample(self, x: Any, count: int, generator: torch.Generator) -> tuple[Tensor, None]:
         """At any number of points: φ(x)ᵀ A^(−1/2) z."""
         normal = torch.randn(
             len(self.root), count, generator=generator, dtype=torch.float64, device=self.root.device
         )
         weights = torch.linalg.solve_triangular(self.root.mT, normal, upper=True).to(self.noise.dtype)
-        return self.approximation.expand(as_points_like(x, self.approximation.points), weights)
+        return self.approximation.expand(as_points_like(x, self.approximation.points), weights), None
 
-    def pull(self, w: Tensor) -> list[Tensor]:
+    def kernel_gradient(self, w: Tensor) -> list[Tensor]:
         source, columns = self.approximation, w.shape[1]
         along, inverse = source.project(w), torch.cholesky_inverse(self.root).to(w.dtype)
 
@@ -206,7 +192,43 @@ class FeatureFactorization(Factorization):
             return w[part] @ along.mT - columns * (phi @ inverse) / self.noise[part][:, None]
 
         identity = torch.eye(source.rank, dtype=w.dtype, device=w.device)
-        return source.pull(slope, (along @ along.mT - columns * (identity - inverse)) / 2)
+        return source.feature_gradient(slope, (along @ along.mT - columns * (identity - inverse)) / 2)
+
+
+class FeatureSolution(Solution):
+    """(K̃ + N)⁻¹ b = N⁻¹ (b − Φ c), with the coefficients c = A⁻¹ Φᵀ N⁻¹ b: shape (rank, columns)."""
+
+    factor: FeatureFactorization
+
+    def __init__(self, factor: FeatureFactorization, b: Tensor, coefficients: Tensor) -> None:
+        super().__init__(factor, b)
+        self.coefficients = coefficients
+
+    @cached_property
+    def weights(self) -> Tensor:
+        source = self.factor.approximation
+        return (self.b - source.expand(source.points, self.coefficients)) / self.factor.noise[:, None]
+
+    @cached_property
+    def predictor(self) -> "FeaturePredictor":
+        return FeaturePredictor(self.factor.approximation.without_points(), self.coefficients)
+
+    def combine(self, change: Tensor) -> "FeatureSolution":
+        other = FeatureSolution(self.factor, times(self.b, change), times(self.coefficients, change))
+        if "weights" in self.__dict__:
+            other.weights = times(self.weights, change)
+        return other
+
+    def left_out(self) -> Tensor:
+        """In one pass, by the leverages h: what is fitted leaves the residual of the others, times 1 − h."""
+        b, factor, source = self.b, self.factor, self.factor.approximation
+        out = torch.empty_like(b)
+        for part, phi in source.chunks(source.points):
+            leverage = factor.explain(phi) / factor.noise[part].double()
+            rest = (b[part] - phi @ self.coefficients).double()
+            left = (1 - leverage).clamp_min(torch.finfo(leverage.dtype).eps)
+            out[part] = (b[part] - rest / left[:, None]).to(b.dtype)
+        return out
 
 
 @dataclass
@@ -226,227 +248,3 @@ class FeaturePredictor:
     @property
     def nbytes(self) -> int:
         return self.weights.nbytes + self.source.nbytes
-
-
-@dataclass
-class Nystrom(FeatureMap):
-    """k̃(x, x') = k(x, Z) K(Z, Z)⁺ k(Z, x'), exact at the landmarks Z.
-
-    Made by `Nystrom.of`. Landmarks that repeat, or that others nearly determine, do no harm: the inverse is a
-    pseudo-inverse.
-
-    Attributes
-    ----------
-    landmarks : Points
-    whitener : Tensor of shape (landmarks, rank)
-        K(Z, Z)^(−1/2), without the directions in which it is 0.
-    """
-
-    kernel: Kernel
-    points: Points
-    landmarks: Points
-    whitener: Tensor
-
-    @classmethod
-    def of(
-        cls,
-        kernel: Any,
-        x: Any,
-        rank: int,
-        landmarks: Any = "uniform",
-        generator: torch.Generator | None = None,
-    ) -> "Nystrom":
-        """Choose landmarks.
-
-        Parameters
-        ----------
-        kernel : Kernel, or what `hck.kernels.make_kernel` takes
-        x : Points, array-like of shape (n, d), or sparse matrix
-        rank : int
-            r, the number of landmarks.
-        landmarks : {"uniform", "kmeans", "farthest"} or array-like of shape (landmarks, d)
-        generator : torch.Generator, optional
-            On the device of the points.
-        """
-        points = as_points(x)
-        kernel = make_kernel(kernel).to(points.device, points.dtype)
-        chosen = _choose(landmarks, points, kernel, rank, generator)
-        return cls(kernel, points, chosen, _whitener(kernel, chosen))
-
-    def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Nystrom":
-        return replace(self, kernel=kernel, whitener=_whitener(kernel, self.landmarks))
-
-    def without_points(self) -> "Nystrom":
-        return replace(self, points=_none_of(self.points))
-
-    def pull(self, slope: Callable[[slice, Tensor], Tensor], within: Tensor) -> list[Tensor]:
-        # K̃ = B K(Z, X) with B = K(X, Z) K(Z, Z)⁺ = Φ Wᵀ:  dK̃ = dK(X, Z) Bᵀ + B dK(Z, X) − B dK(Z, Z) Bᵀ
-        inner = self.whitener @ within @ self.whitener.mT
-        found = self.kernel.pull(Values.between(self.kernel, self.landmarks, self.landmarks), -inner[None])
-        for part, phi in self.chunks(self.points):
-            some = self.points.take(torch.arange(part.start, part.stop, device=self.points.device))
-            weight = slope(part, phi) @ self.whitener.mT
-            more = self.kernel.pull(Values.between(self.kernel, some, self.landmarks), weight[None])
-            found = [a + b for a, b in zip(found, more, strict=True)]
-        return found
-
-    @property
-    def rank(self) -> int:  # type: ignore[override]
-        return self.whitener.shape[1]
-
-    def features(self, x: Points) -> Tensor:
-        return Values.between(self.kernel, x, self.landmarks).tensor()[0] @ self.whitener
-
-    @property
-    def nbytes(self) -> int:
-        return self.whitener.nbytes + self.landmarks.nbytes
-
-
-@dataclass
-class Fourier(FeatureMap):
-    """Random Fourier features: cos and sin of ωᵀx, for ω drawn from the kernel's spectral density.
-
-    Made by `Fourier.of`. Known are the spectral densities of Gaussian, Laplace and Matérn kernels and their
-    multiples (Rahimi and Recht, 2007).
-
-    Attributes
-    ----------
-    standard : Tensor of shape (d, pairs)
-        Frequencies for a lengthscale of 1.
-    """
-
-    kernel: Kernel
-    points: Points
-    standard: Tensor
-
-    @classmethod
-    def of(
-        cls, kernel: Any, x: Any, rank: int, generator: torch.Generator | None = None
-    ) -> "Fourier":  # fmt: skip
-        """Draw frequencies.
-
-        Parameters
-        ----------
-        kernel : Kernel, or what `hck.kernels.make_kernel` takes
-        x : Points, array-like of shape (n, d), or sparse matrix
-        rank : int
-            r, the number of features: a cosine and a sine for each frequency; an odd one is rounded up.
-        """
-        points = as_points(x)
-        if not isinstance(points, VectorPoints):
-            raise TypeError("Fourier features need points with coordinates")
-        kernel = make_kernel(kernel).to(points.device, points.dtype)
-        if generator is None:
-            generator = torch.Generator(points.device).manual_seed(0)
-        standard = draw_frequencies(kernel, points.n_features, -(-rank // 2), generator)
-        return cls(kernel, points, standard.to(points.dtype))
-
-    def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Fourier":
-        return replace(self, kernel=kernel)
-
-    def without_points(self) -> "Fourier":
-        return replace(self, points=_none_of(self.points))
-
-    def pull(self, slope: Callable[[slice, Tensor], Tensor], within: Tensor) -> list[Tensor]:
-        found = [torch.zeros_like(tensor) for tensor in self.kernel.tensors()]
-        for part, phi in self.chunks(self.points):
-            some = self.points.take(torch.arange(part.start, part.stop, device=self.points.device))
-            weight = slope(part, phi)
-            with torch.enable_grad():
-                total = (self.features(some) * weight).sum()
-            more = torch.autograd.grad(total, self.kernel.tensors(), materialize_grads=True)
-            found = [a + b for a, b in zip(found, more, strict=True)]
-        return found
-
-    @property
-    def rank(self) -> int:  # type: ignore[override]
-        return 2 * self.standard.shape[1]
-
-    def features(self, x: Points) -> Tensor:
-        inner, amplitude = _unscale(self.kernel)
-        scale = torch.as_tensor(inner.lengthscale, dtype=x.dtype, device=x.device)
-        frequencies = self.standard / (scale[:, None] if scale.ndim else scale)
-        if isinstance(x, SparsePoints):
-            parts = (x.x.indptr, x.x.indices, x.x.data)
-            start, column, values = (torch.from_numpy(part).to(x.device) for part in parts)
-            angle = csr_tensor(start, column, values, x.x.shape) @ frequencies
-        else:
-            angle = x.x @ frequencies
-        size = torch.as_tensor(amplitude / self.standard.shape[1], dtype=x.dtype, device=x.device).sqrt()
-        return torch.cat([angle.cos(), angle.sin()], 1) * size
-
-    @property
-    def nbytes(self) -> int:
-        return self.standard.nbytes
-
-
-def draw_frequencies(kernel: Kernel, d: int, count: int, generator: torch.Generator) -> Tensor:
-    """Frequencies (d, count) from the spectral density that a kernel has with a lengthscale of 1.
-
-    Gaussian: normal, 1/σ. Laplace: Cauchy in each coordinate. Matérn: Student's t with 2ν degrees of freedom,
-    whose chi-square is drawn as a sum of squares of normal numbers (2ν is 1, 3 or 5).
-    """
-    if count < 1:
-        raise ValueError("rank must be at least 1")
-    kernel = _unscale(kernel)[0]
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=generator, dtype=torch.float64, device=generator.device)
-
-    omega = normal(d, count)
-    if isinstance(kernel, Laplace):
-        omega = omega / normal(d, count)
-    elif isinstance(kernel, Matern):
-        degrees = round(2 * kernel.nu)
-        omega = omega * (degrees / normal(degrees, count).square().sum(0)).sqrt()
-    elif not isinstance(kernel, Gaussian):
-        raise ValueError(
-            f"the spectral density of {kernel} is not known: Fourier features are there for Gaussian, "
-            "Laplace and Matérn kernels and their multiples; use another approximation"
-        )
-    check_lengthscales(torch.as_tensor(kernel.lengthscale), d)
-    return omega
-
-
-def _unscale(kernel: Kernel) -> tuple[Any, Any]:
-    """The kernel that is multiplied by a number, and the number."""
-    amplitude: Any = 1.0
-    while isinstance(kernel, Scaled):
-        amplitude = amplitude * kernel.scale
-        kernel = kernel.kernel
-    return kernel, amplitude
-
-
-def _whitener(kernel: Kernel, landmarks: Points) -> Tensor:
-    values, vectors = torch.linalg.eigh(Values.between(kernel, landmarks, landmarks).tensor()[0])
-    kept = values > len(landmarks) * torch.finfo(values.dtype).eps * values[-1]
-    return vectors[:, kept] * values[kept].rsqrt()
-
-
-def _none_of(points: Points) -> Points:
-    return points.take(torch.arange(0, device=points.device))
-
-
-def _choose(
-    how: Any, points: Points, kernel: Kernel, rank: int, generator: torch.Generator | None
-) -> Points:  # fmt: skip
-    """Landmarks for all points together, chosen as those of a tree's root."""
-    if isinstance(how, Landmarks) or (isinstance(how, list) and how and np.ndim(how[0]) != 1):
-        raise TypeError("one set of landmarks is needed, an array of points, not one for each node of a tree")
-    if not isinstance(how, str):
-        given = as_points_like(how, points)
-        if len(given) == 0:
-            raise ValueError("there are no landmarks")
-        return given
-    if how not in ("uniform", "kmeans", "farthest"):
-        raise ValueError(f"unknown landmarks {how!r}; known: uniform, kmeans, farthest, or an array")
-    if not (isinstance(rank, Integral) and rank >= 1):
-        raise ValueError(f"rank must be a whole number, at least 1, got {rank!r}")
-    if len(points) < 2:
-        return points
-    if generator is None:
-        generator = torch.Generator(points.device).manual_seed(0)
-    n = len(points)
-    parent, start, stop = torch.tensor([[-1, 0, 0], [0, 0, n // 2], [n, n // 2, n]])  # any tree has this root
-    halves = Tree(parent, start, stop, torch.arange(n)).to(points.device)
-    return choose_landmarks(how, points, halves, rank, kernel, generator).of_slot(0)

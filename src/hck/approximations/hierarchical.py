@@ -1,26 +1,22 @@
 """Kernels that a tree makes, behind the protocol: hierarchical, compositional, independent, exact."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from hck.approximations.base import Approximation, Factorization
+from hck.approximations.base import Approximation
+from hck.approximations.tree_solution import TreeFactorization, TreeSolution
 from hck.backend import linalg
 from hck.hierarchy import Blueprint, HierarchicalKernel
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.forest import Predictor
-from hck.hierarchy.likelihood import Likelihood, log_likelihood
-from hck.hierarchy.posterior import Posterior, ridge_and_left_out, solve_filtered
 from hck.hierarchy.ridge import bytes_needed, ridge
 from hck.hierarchy.sample import sample_prior
-from hck.hierarchy.smooth import filter_up
-from hck.hierarchy.uncertainty import Uncertainty
 from hck.kernels import Kernel, make_kernel
-from hck.partition import make_tree
+from hck.partition import Tree, make_tree
 from hck.points import Points, VectorPoints, as_points
 from hck.settings import Settings
 
@@ -74,7 +70,13 @@ class TreeKernel(Approximation):
         cls, kind: str, kernel: Any, x: Any, rank: int, generator: torch.Generator | None = None, **more: Any
     ) -> "TreeKernel":
         """Of a kind (see `make_blueprint`), with more options of `HierarchicalKernel.build`."""
-        return cls(make_blueprint(kernel, x, Settings(rank, approximation=kind, **more), generator))
+        return cls.from_settings(kernel, x, Settings(rank, approximation=kind, **more), generator)
+
+    @classmethod
+    def from_settings(
+        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+    ) -> "TreeKernel":
+        return cls(make_blueprint(kernel, points, settings, generator))
 
     @property
     def kernel(self) -> Kernel:  # type: ignore[override]
@@ -86,6 +88,10 @@ class TreeKernel(Approximation):
         return self.blueprint.points.take(
             layout.unsort(torch.arange(layout.tree.n_points, device=layout.tree.device))
         )
+
+    @property
+    def tree(self) -> Tree:
+        return self.blueprint.layout.tree
 
     def __getstate__(self) -> dict[str, Any]:
         return {"blueprint": self.blueprint}
@@ -116,9 +122,6 @@ class TreeKernel(Approximation):
     def extend(self, weights: Tensor) -> Predictor:
         return self.matrix.extend(self.columns(weights))
 
-    def factor(self, noise: float | Tensor) -> "TreeFactorization":
-        return TreeFactorization(self.blueprint, noise)
-
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "TreeKernel":
         return TreeKernel(self.blueprint.with_kernel(kernel, jitter))
 
@@ -129,7 +132,20 @@ class TreeKernel(Approximation):
     def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
         return sample_prior(self.blueprint, count, generator, verbose)
 
-    # In ways that need less memory -------------------------------------------------------------------
+    def factor(self, noise: float | Tensor) -> TreeFactorization:
+        nothing = torch.zeros(len(self), 0, dtype=self.dtype, device=self.device)
+        return self.solve(noise, nothing).factor
+
+    def solve(self, noise: float | Tensor, b: Tensor) -> TreeSolution:
+        """(K_h + noise)⁻¹ b; the right-hand sides go up the tree together with the factorization."""
+        source = self.blueprint
+        variance = source.pad_noise(noise)
+        padded = source.layout.pad(b, variance)
+        sweep = partial(Factor, source, variance, source.budget, padded, verbose=source.verbose)
+        factor = linalg.without_waiting(sweep, variance.device)
+        return TreeSolution(TreeFactorization(self, variance, factor), factor.filtered)
+
+    # Within the memory budget ------------------------------------------------------------------------
 
     @property
     def factor_bytes(self) -> int:
@@ -141,57 +157,13 @@ class TreeKernel(Approximation):
         """Whether a factorization fits into the memory budget."""
         return self.factor_bytes <= self.blueprint.budget
 
+    def can_leave_out(self, columns: int = 1) -> bool:
+        return bytes_needed(self.blueprint, columns, 0)[0] <= self.blueprint.budget
+
     def ridge(
         self, noise: float | Tensor, b: Tensor, left_out: bool = False
     ) -> tuple[Predictor, Tensor | None]:  # fmt: skip
-        """As of any approximation; nothing is left out where that does not fit into the memory budget."""
-        columns = b.shape[1] if b.ndim == 2 else 1
-        if left_out and bytes_needed(self.blueprint, columns, 0)[0] <= self.blueprint.budget:
-            return ridge_and_left_out(self.blueprint, noise, b)
-        return ridge(self.blueprint, noise, b), None
-
-    def log_likelihood(
-        self,
-        noise: float | Tensor,
-        y: Tensor,
-        parameters: Sequence[Tensor] = (),
-        trend: Tensor | None = None,
-    ) -> Likelihood:
-        return log_likelihood(self.blueprint, noise, y, parameters, trend)
-
-    def condition(self, noise: float | Tensor, y: Tensor, trend: Tensor, verbose: bool = False) -> Posterior:
-        return Posterior.of(self.blueprint, noise, y, trend, verbose)
-
-
-class TreeFactorization(Factorization):
-    """K̃ + noise by a sweep up the tree."""
-
-    def __init__(self, blueprint: Blueprint, noise: float | Tensor) -> None:
-        self.blueprint, variance = blueprint, blueprint.pad_noise(noise)
-        self.factor = linalg.without_waiting(
-            lambda: Factor(blueprint, variance, blueprint.budget), variance.device
-        )
-        self.log_determinant = self.factor.log_determinant
-
-    def solve(self, b: Tensor) -> Tensor:
-        return self.factor.solve(torch.as_tensor(b, dtype=self.factor.dtype, device=self.factor.device))
-
-    def inverse_diagonal(self) -> Tensor:
-        return self.factor.inverse_diagonal()
-
-    def predictor(self, b: Tensor, solved: Tensor | None = None) -> Predictor:
-        padded = self.blueprint.layout.pad(b, self.factor.leaf_factor[0])
-        return solve_filtered(self.blueprint, self.factor, filter_up(self.factor, padded))
-
-    @cached_property
-    def uncertainty(self) -> Uncertainty:
-        return linalg.without_waiting(lambda: Uncertainty(self.blueprint, self.factor), self.factor.device)
-
-    def variance(self, x: Any) -> Tensor:
-        return self.uncertainty.variance(x)
-
-    def covariance(self, x: Any) -> Tensor:
-        return self.uncertainty.covariance(x)
-
-    def pull(self, w: Tensor) -> list[Tensor]:
-        raise NotImplementedError("the sweep of `TreeKernel.log_likelihood` finds the gradient by itself")
+        if not (left_out and self.can_leave_out(b.shape[1] if b.ndim == 2 else 1)):
+            return ridge(self.blueprint, noise, b), None  # which need not keep the factor
+        solution = self.solve(noise, b)
+        return solution.predictor, solution.left_out()

@@ -1,16 +1,17 @@
 """An approximation by its name."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
 
 from hck.approximations.base import Approximation
-from hck.approximations.exact import Exact, Guides
-from hck.approximations.features import Fourier, Nystrom
-from hck.approximations.hierarchical import KINDS, TreeKernel, make_blueprint
+from hck.approximations.exact import Exact
+from hck.approximations.fourier import Fourier
+from hck.approximations.guides import Iterative
+from hck.approximations.hierarchical import KINDS, TreeKernel
+from hck.approximations.nystrom import Nystrom
 from hck.approximations.tapered import Tapered
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import at_a_time, parallel_map
@@ -21,51 +22,13 @@ from hck.settings import Settings
 
 Result = TypeVar("Result")
 
-NAMES = (*KINDS, "nystrom", "fourier", "tapered")
-PRECONDITIONERS = ("hierarchical", "compositional", "independent", "nystrom", "fourier")
-
-
-@dataclass(frozen=True)
-class Iterative:
-    """The exact kernel, never stored: solutions by conjugate gradients.
-
-    To be used as ``approximation=Iterative(preconditioner="nystrom")``; ``approximation="exact"`` does the
-    same with these defaults where n² numbers do not fit into the memory budget.
-
-    Parameters
-    ----------
-    preconditioner : {"hierarchical", "compositional", "independent", "nystrom", "fourier"} or None, \
-default="hierarchical"
-        The approximation, of the estimator's `rank`, whose factorization guides the iterations.
-    n_trees : int or None, default=None
-        How many of them, whose solutions are averaged: with several trees it takes far fewer iterations.
-        None: eight trees, one set of landmarks or frequencies. Fewer where half of the memory budget is too
-        small for so many.
-    tolerance : float, default=1e-6
-        The residual, relative to the right-hand side, at which iterations stop.
-    max_iter : int, default=1000
-    """
-
-    preconditioner: str | None = "hierarchical"
-    n_trees: int | None = None
-    tolerance: float = 1e-6
-    max_iter: int = 1000
-
-    def __post_init__(self) -> None:
-        if self.preconditioner not in (*PRECONDITIONERS, None):
-            known = ", ".join(PRECONDITIONERS)
-            raise ValueError(f"unknown preconditioner {self.preconditioner!r}; known: {known}, None")
-        if not (isinstance(self.tolerance, Real) and self.tolerance > 0):
-            raise ValueError(f"tolerance must be a positive number, got {self.tolerance!r}")
-        for name in ("n_trees", "max_iter"):
-            value = getattr(self, name)
-            if not (isinstance(value, Integral) and value >= 1) and (name, value) != ("n_trees", None):
-                raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
-
-    @property
-    def count(self) -> int:
-        """How many preconditioners to average."""
-        return self.n_trees or (8 if self.preconditioner in KINDS else 1)
+BY_NAME: dict[str, type[Approximation]] = {
+    **dict.fromkeys(KINDS, TreeKernel),
+    "nystrom": Nystrom,
+    "fourier": Fourier,
+    "tapered": Tapered,
+}
+NAMES = tuple(BY_NAME)
 
 
 def make_approximation(
@@ -118,20 +81,11 @@ def approximate(
     _check(settings)
     kernel = make_kernel(kernel)
     points = as_points(x, objects=kernel.takes_objects)
-    if isinstance(how, Iterative):
-        return _iterative(how, kernel, points, settings, generator)
-    if how in KINDS:
-        made = TreeKernel(make_blueprint(kernel, points, settings, generator))
-        if how == "exact" and not made.fits:
-            return _iterative(Iterative(), kernel, points, settings, generator)
-        return made
-    if how == "nystrom":
-        return Nystrom.of(kernel, points, settings.rank, settings.landmarks, generator)
-    if how == "fourier":
-        return Fourier.of(kernel, points, settings.rank, generator)
-    return Tapered.of(
-        kernel, points, settings.rank, verbose=settings.verbose, memory_budget=settings.memory_budget
-    )
+    kind = Exact if isinstance(how, Iterative) else BY_NAME[how]
+    made = kind.from_settings(kernel, points, settings, generator)
+    if how == "exact" and isinstance(made, TreeKernel) and not made.fits:
+        return Exact.from_settings(kernel, points, replace(settings, approximation=Iterative()), generator)
+    return made
 
 
 def for_each_tree(
@@ -156,13 +110,17 @@ def for_each_tree(
         verbose=settings.verbose and alone,
     )
 
-    def one(seed: int) -> Result:
-        generator = torch.Generator(device).manual_seed(seed)
-        return work(approximate(kernel.to(device, points.dtype), points, shared, generator))
+    kernel = kernel.to(device, points.dtype)
 
-    if alone:
-        return [one(seed) for seed in seeds]
-    return list(parallel_map(one, seeds, device, "Trees", settings.verbose))
+    def make(seed: int) -> Approximation:
+        return approximate(kernel, points, shared, torch.Generator(device).manual_seed(seed))
+
+    if not alone:
+        return list(parallel_map(lambda seed: work(make(seed)), seeds, device, "Trees", settings.verbose))
+    found = []
+    for seed in seeds:
+        found.append(work(make(seed)))
+    return found
 
 
 def for_other_points(settings: Settings, points: Points) -> Settings:
@@ -192,18 +150,3 @@ def _check(settings: Settings) -> None:
         raise ValueError(f"approximation={approximation!r} has no use for the tree given as partition")
     if not isinstance(landmarks, str) and how not in ("hierarchical", "compositional", "nystrom"):
         raise ValueError(f"approximation={approximation!r} has no use for given landmarks")
-
-
-def _iterative(
-    how: Iterative, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
-) -> Exact:
-    kernel = kernel.to(points.device, points.dtype)
-    guides: Guides | tuple[()] = ()
-    if how.preconditioner is not None:
-        seed = 0
-        if generator is not None:
-            seed = int(torch.randint(2**31 - 1, (1,), generator=generator, device=generator.device))
-        placed = {name: getattr(settings, name) for name in ("leaf_size", "partition", "landmarks", "jitter")}
-        guides = Guides(how.preconditioner, settings.rank, placed, how.count, seed)
-    limits = how.tolerance, how.max_iter, settings.memory_budget, settings.verbose
-    return Exact(kernel, points, guides, *limits)

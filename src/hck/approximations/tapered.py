@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hck.approximations.base import Approximation, Factorization
+from hck.approximations.base import Approximation
 from hck.approximations.conjugate_gradients import conjugate_gradients
+from hck.approximations.factorization import Factorization
 from hck.approximations.sparse_cholesky import Cholesky, Elimination
 from hck.approximations.taper import ROWS, Pattern, Taper, choose_radius
 from hck.backend.kernels import check_lengthscales
@@ -23,10 +24,10 @@ from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks
 from hck.backend.progress import track
 from hck.errors import NotPositiveDefiniteError
-from hck.hierarchy.forest import Predictor
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
 from hck.points import DensePoints, Points, Values, as_points, as_points_like
+from hck.settings import Settings
 
 _AT_ONCE = 2**22  # numbers gathered together
 _MAX_ITER = 1000
@@ -120,6 +121,13 @@ class Tapered(Approximation):
         budget = resolve_budget(memory_budget, points.device)
         return cls(kernel, points, taper, pattern, elimination, budget)
 
+    @classmethod
+    def from_settings(
+        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+    ) -> "Tapered":
+        budget, verbose = settings.memory_budget, settings.verbose
+        return cls.of(kernel, points, settings.rank, verbose=verbose, memory_budget=budget)
+
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Tapered":
         """The same for another kernel, with the same taper."""
         return replace(self, kernel=kernel)
@@ -180,11 +188,8 @@ class Tapered(Approximation):
     def nbytes(self) -> int:
         return self.pattern.nbytes + self.pattern.taper.nbytes
 
-    def ridge(
-        self, noise: float | Tensor, b: Tensor, left_out: bool = False
-    ) -> tuple[Predictor, Tensor | None]:  # fmt: skip
-        """As of any approximation; nothing is left out where the factor does not fit into the budget."""
-        return super().ridge(noise, b, left_out and self.elimination.factor_bytes <= self.budget)
+    def can_leave_out(self, columns: int = 1) -> bool:
+        return self.elimination.factor_bytes <= self.budget
 
 
 class TaperedFactorization(Factorization):
@@ -192,6 +197,8 @@ class TaperedFactorization(Factorization):
 
     Solutions alone, and predictors, take no more memory than K̃. Everything else makes the factor.
     """
+
+    approximation: Tapered
 
     def __init__(self, approximation: Tapered, noise: Tensor) -> None:
         self.approximation, self.noise = approximation, noise
@@ -239,11 +246,8 @@ class TaperedFactorization(Factorization):
     def inverse_diagonal(self) -> Tensor:
         return self.inverse[self.approximation.pattern.diagonal].to(self.noise.dtype)
 
-    def predictor(self, b: Tensor, solved: Tensor | None = None) -> "TaperedPredictor":
-        return self.approximation.extend(self.solve(b) if solved is None else solved)
-
     @torch.no_grad()
-    def variance(self, x: Any) -> Tensor:
+    def variance(self, x: Any, verbose: bool = False) -> Tensor:
         source = self.approximation
         x = as_points_like(x, source.points)
         out = source.kernel.diagonal(x.x).to(x.dtype)
@@ -268,7 +272,7 @@ class TaperedFactorization(Factorization):
         return chunks(0, len(x), max(1, 2 * _AT_ONCE // len(self.approximation.points)))
 
     @torch.no_grad()
-    def pull(self, w: Tensor) -> list[Tensor]:
+    def kernel_gradient(self, w: Tensor) -> list[Tensor]:
         source = self.approximation
         kernel, points, pattern = source.kernel, source.points, source.pattern
         total = [torch.zeros_like(tensor) for tensor in kernel.tensors()]

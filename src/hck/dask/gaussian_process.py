@@ -23,9 +23,9 @@ from hck.estimators import HCKGaussianProcessRegressor
 from hck.estimators.base import describe_parameters
 from hck.estimators.branched import Plan, alone, check_settings, make_trunks, refuse, with_parameters
 from hck.hierarchy.likelihood import evidence_from_gram
-from hck.hierarchy.mixture import Mixture
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
+from hck.process import Mixture
 
 _LEARNED = ("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_", "_space")
 
@@ -230,7 +230,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         made._set_fitted(
             posterior_=Mixture(members),
             residuals_=[],
-            trees_=[member.blueprint.layout.tree for member in members],
+            trees_=[member.source.tree for member in members],
             _objects=False,
             _categories=None,
         )

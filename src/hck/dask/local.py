@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import torch
 
+from hck.approximations import TreeKernel
 from hck.branches import Trunk, assemble, assemble_forest
 from hck.dask.tasks import Part
 from hck.hierarchy import Blueprint, Extension
 from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.likelihood import Likelihood
-from hck.hierarchy.posterior import Posterior
+from hck.process import Process
 
 
 def forest(trunks: list[Trunk], parts: list[list[Part]]) -> list[Extension]:
@@ -19,7 +20,7 @@ def forest(trunks: list[Trunk], parts: list[list[Part]]) -> list[Extension]:
     return assemble_forest(trunks, [[part.extension for part in mine] for mine in parts], rows)
 
 
-def posterior(trunk: Trunk, parts: list[Part], noise: float, found: Likelihood) -> Posterior:
+def posterior(trunk: Trunk, parts: list[Part], noise: float, found: Likelihood) -> Process:
     """A tree's Gaussian process in one piece."""
     made = assemble(
         trunk, [part.extension for part in parts], [torch.from_numpy(part.number) for part in parts]
@@ -31,7 +32,6 @@ def posterior(trunk: Trunk, parts: list[Part], noise: float, found: Likelihood) 
     values = torch.cat([torch.as_tensor(part.targets) for part in parts])
     both = torch.empty_like(values)
     both[rows] = values
-    variance = source.pad_noise(noise)
     weights, heard = made.weights, made.landmark_weights
     small = found.coefficients.to(weights.dtype)
     mean = replace(
@@ -40,6 +40,7 @@ def posterior(trunk: Trunk, parts: list[Part], noise: float, found: Likelihood) 
         landmark_weights=heard[..., :1] - heard[..., 1:] @ small,
     )
     along = replace(made, weights=weights[:, 1:].contiguous(), landmark_weights=heard[..., 1:].contiguous())
-    y = layout.pad(both, variance)
     known = found.coefficients, found.precision, float(found.value)
-    return Posterior(source, variance, y, mean, along, *known)
+    whole = TreeKernel(source)
+    trend = along if weights.shape[1] > 1 else None
+    return Process(whole, whole.variances(noise), whole.columns(both), mean, trend, *known)

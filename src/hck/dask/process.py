@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from hck.dask.tasks import Found, together
-from hck.hierarchy.likelihood import Likelihood
-from hck.hierarchy.posterior import half_covariance
+from hck.hierarchy.likelihood import Likelihood, half_covariance
 from hck.preparation.trend import Trend
 
 Values = list[list[Found]]

@@ -28,7 +28,7 @@ from hck.settings import Settings
 Result = TypeVar("Result")
 
 _ACCEPTED = [np.float64, np.float32]  # other numbers become the first
-_FEW = 4000  # points of which the exact kernel is affordable a hundred times
+FEW = 4000  # points of which the exact kernel is affordable a hundred times
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
@@ -273,7 +273,7 @@ class HCKEstimator(BaseEstimator):
         if scouting:
             approximation = self.approximation
             if self._is_exact():
-                approximation = "hierarchical" if len(points) > _FEW else "exact"
+                approximation = "hierarchical" if len(points) > FEW else "exact"
             settings = replace(settings, approximation=approximation, verbose=False)
             settings = for_other_points(settings, points)
         generator = torch.Generator(points.device).manual_seed(seed)

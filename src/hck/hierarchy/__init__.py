@@ -6,7 +6,7 @@ definition, for tests.
 """
 
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.extend import Extension
+from hck.hierarchy.extend import Extension, TreePredictor
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.forest import Forest, share_points
 from hck.hierarchy.kernel import HierarchicalKernel
@@ -20,6 +20,7 @@ __all__ = [
     "Forest",
     "HierarchicalKernel",
     "HierarchicalMatrix",
+    "TreePredictor",
     "ridge",
     "share_points",
 ]

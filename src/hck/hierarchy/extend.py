@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from hck.backend import linalg
-from hck.backend.blocks import Blocks, batches, consecutive, group_by, pieces
+from hck.backend.blocks import Batch, Blocks, batches, group_by, pieces
 from hck.backend.memory import per_chunk
 from hck.backend.parallel import for_each
+from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.matrix import sweep
 from hck.kernels import Kernel
 from hck.partition import Landmarks, Tree
@@ -21,29 +22,43 @@ if TYPE_CHECKING:
 
 @dataclass
 class Visit:
-    """New points that fall into a few leaves, and what these leaves own."""
+    """New points that fall into a few leaves of a batch."""
 
     new: Blocks  # positions of the new points
-    leaf: Tensor  # (leaves,) leaf numbers
+    batch: int  # the number of the batch
+    row: Tensor  # (leaves,) the leaves' rows in the batch
+    leaf: Tensor  # (leaves,) the leaves' numbers in the tree
     own: Blocks  # positions of the leaves' training points, in the tree's order
-    parent: Tensor  # (leaves,) the slots of the leaves' parents
 
 
-def visits(tree: Tree, x: Points, rank: int, budget: int) -> list[Visit]:
-    """New points in batches by leaf, each batch within the memory budget."""
-    size = tree.size[tree.leaves]
+def visits(
+    tree: Tree, leaves: list[Batch], x: Points, rank: int, budget: int, factored: bool = False
+) -> list[Visit]:
+    """New points in stacks by leaf, each stack within the memory budget.
+
+    Parameters
+    ----------
+    leaves : list of Batch
+        The leaves that are visited, those of similar size together.
+    factored : bool
+        Whether factors of the leaves are needed as well.
+    """
     order, start, count = group_by(tree.route(x), tree.n_leaves)
     found = []
-    # Leaves of similar size go together, and among them those with a similar number of new points.
-    for alike in batches(torch.zeros_like(size), size, lambda _, count: count):
-        width, gathered = alike.index.shape[1] + rank, 3 * x.values_per_point
-        each = x.dtype.itemsize * gathered * width, x.dtype.itemsize * (3 * width + gathered)
-        for row, new in by_leaf(order, start[alike.groups], count[alike.groups], *each, budget):
-            leaf = alike.groups[row]
-            first = tree.start[tree.leaves[leaf]]
-            own = consecutive(first, size[leaf], alike.index.shape[1], alike.full)
-            found.append(Visit(new, leaf, own, tree.leaf_parent[leaf]))
+    for number, batch in enumerate(leaves):
+        width, gathered = batch.index.shape[1] + rank, 3 * x.values_per_point
+        per_leaf = x.dtype.itemsize * (gathered * width + factored * width**2)
+        per_point = x.dtype.itemsize * ((3 + factored) * width + gathered)
+        mine = start[batch.groups], count[batch.groups]
+        for row, new in by_leaf(order, *mine, per_leaf, per_point, budget):
+            own = Blocks(batch.index[row], batch.full)
+            found.append(Visit(new, number, row, batch.groups[row], own))
     return found
+
+
+def leaves_of(tree: Tree) -> list[Batch]:
+    """All leaves of a tree in batches, in which `visits` finds those with a similar number of new points."""
+    return batches(tree.start[tree.leaves], tree.size[tree.leaves], lambda _, count: count)
 
 
 def by_leaf(
@@ -79,7 +94,7 @@ def by_leaf(
 
 
 @dataclass
-class Extension:
+class TreePredictor:
     """The function f(x) = wᵀ k_h(X, x), for any x.
 
     For x in leaf j with parent p, f(x) = k(x, X_j) w_j + k(x, Z_p) g_j: no walk up the tree.
@@ -120,12 +135,12 @@ class Extension:
             near = cross(self.kernel, x, visit.new, self.points, own)
             value = near @ self.weights[visit.own.safe]  # near is 0 where a leaf is padded
             if self.tree.depth:
-                blocks = self.landmarks.blocks[visit.parent]
+                blocks = self.landmarks.blocks[self.tree.leaf_parent[visit.leaf]]
                 far = cross(self.kernel, x, visit.new, self.landmarks.points, blocks)
                 value = torch.baddbmm(value, far, self.landmark_weights[visit.leaf])
             out[visit.new.index] = value
 
-        every = visits(self.tree, x, self.landmarks.rank, self.budget)
+        every = visits(self.tree, leaves_of(self.tree), x, self.landmarks.rank, self.budget)
         for_each(evaluate, every, x.device, "Predict", verbose)
         return out[:-1]
 
@@ -135,6 +150,31 @@ class Extension:
         return self.weights.nbytes + self.landmark_weights.nbytes
 
 
+Extension = TreePredictor  # its name in files, and in earlier versions
+
+
+def landmark_weights(blueprint: Blueprint, ambient: Tensor) -> None:
+    """Put g = C_p⁻ᵀ d in place of what the leaves hear, d."""
+    layout = blueprint.layout
+    blueprint.prepare_leaves()
+
+    def work(k: int) -> None:
+        groups, factor = layout.leaves[k].groups, blueprint.factors[layout.leaf_levels[k]]
+        ambient[groups] = linalg.unwhiten_(factor, ambient[groups], layout.within_level(k))
+
+    for_each(work, range(len(layout.leaves)), blueprint.points.device)
+    for level in set(layout.leaf_levels):
+        blueprint.release(level)
+
+
+def extension(blueprint: Blueprint, w: Tensor, landmark_weights: Tensor) -> TreePredictor:
+    """The function with weights w (n + 1, columns) in the tree's order."""
+    kernel, points, tree = blueprint.kernel, blueprint.points, blueprint.layout.tree
+    return TreePredictor(
+        kernel, tree, points, blueprint.landmarks, w[:-1], landmark_weights, blueprint.budget
+    )
+
+
 def cross_matrix(hierarchical: "HierarchicalKernel", x: Any) -> Tensor:
     """k_h(X, x), with rows in the original order of the training points: shape (n, number of new points)."""
     h, points = hierarchical, hierarchical.points
@@ -142,14 +182,15 @@ def cross_matrix(hierarchical: "HierarchicalKernel", x: Any) -> Tensor:
     layout, rank = h.matrix.layout, h.landmarks.rank
     message = torch.zeros(h.tree.n_leaves, rank, len(x), dtype=x.dtype, device=x.device)
     near = torch.zeros(h.tree.n_points + 1, len(x), dtype=x.dtype, device=x.device)
-    for visit in visits(h.tree, x, rank, h.budget):
+    for visit in visits(h.tree, layout.leaves, x, rank, h.budget):
+        parent = h.tree.leaf_parent[visit.leaf]
         column = visit.new.index[:, None, :]
         keep = (visit.new.mask[:, None, :] & visit.own.mask[:, :, None]).nonzero(as_tuple=True)
         values = cross(h.kernel, points, visit.own, x, visit.new)
         rows = visit.own.index[:, :, None].expand_as(values)[keep]
         near[rows, column.expand_as(values)[keep]] = values[keep]
-        far = cross(h.kernel, h.landmarks.points, h.landmarks.blocks[visit.parent], x, visit.new)
-        phi = linalg.whiten_(h.landmark_factor, far, visit.parent)  # (leaves, r, width)
+        far = cross(h.kernel, h.landmarks.points, h.landmarks.blocks[parent], x, visit.new)
+        phi = linalg.whiten_(h.landmark_factor, far, parent)  # (leaves, r, width)
         for leaf, columns, block in zip(visit.leaf, visit.new.index, phi, strict=True):
             message[leaf][:, columns[columns >= 0]] = block[:, columns >= 0]
     ambient = sweep(layout, h.matrix.transfer, None, message)[h.tree.leaf_parent] - message

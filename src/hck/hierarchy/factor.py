@@ -6,7 +6,7 @@ solving with K_h + noise is inference in a tree of Gaussians (the paper's Algori
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
 
 import numpy as np
 import torch
@@ -17,50 +17,10 @@ from hck.backend.blocks import Batch
 from hck.backend.memory import at_once
 from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.backend.progress import track
-from hck.hierarchy.layout import Layout
 from hck.hierarchy.matrix import HierarchicalMatrix
 from hck.hierarchy.smooth import Filtered, filter_up, smooth_down
-from hck.hierarchy.steps import Inbox, LeafInput, NodeInput, leaf_up, node_up
-
-
-class Source(Protocol):
-    """Where the blocks of K_h come from: a `Blueprint`, or a matrix that is there (`Stored`)."""
-
-    @property
-    def layout(self) -> Layout: ...
-    @property
-    def rank(self) -> int: ...
-    def prepare_leaves(self) -> None: ...
-    def leaf(self, k: int) -> LeafInput: ...
-    def prepare(self, level: int) -> None: ...
-    def node(self, level: int, part: slice) -> NodeInput: ...
-    def release(self, level: int) -> None: ...
-
-
-class Stored:
-    """The blocks of a matrix that is there. D and V are copied, or taken out of it; W stays as it is."""
-
-    def __init__(self, matrix: HierarchicalMatrix, overwrite: bool) -> None:
-        self.matrix, self.overwrite = matrix, overwrite
-        self.layout, self.rank = matrix.layout, matrix.transfer.shape[-1]
-
-    def leaf(self, k: int) -> LeafInput:
-        residual, basis = self.matrix.residual[k], self.matrix.basis[k]
-        if self.overwrite:
-            self.matrix.residual[k] = self.matrix.basis[k] = residual.new_empty(0)
-        else:
-            residual, basis = residual.clone(), basis.clone()
-        if not self.layout.leaves[k].full:  # padding has 1 on the diagonal, which comes with the noise
-            residual.diagonal(dim1=-2, dim2=-1).sub_((~self.layout.leaves[k].mask).to(residual.dtype))
-        return LeafInput(residual, basis, None, self.layout.within_level(k))
-
-    def node(self, level: int, part: slice) -> NodeInput:
-        which = self.layout.parent_within_level(level, part)
-        return NodeInput(self.matrix.transfer[part], None, None, which)
-
-    def prepare_leaves(self) -> None: ...
-    def prepare(self, level: int) -> None: ...
-    def release(self, level: int) -> None: ...
+from hck.hierarchy.source import Source
+from hck.hierarchy.steps import Inbox, leaf_up, node_up
 
 
 @dataclass
@@ -150,7 +110,17 @@ class Factor:
         inboxes: list[Inbox | None] = [None] * len(self.layout.levels)
         if received is not None:
             inboxes[-1] = received
-        self._factor_leaves(source, noise, inboxes, verbose)
+        source.prepare_leaves()
+        boxes = {level: self._inbox(level, inboxes) for level in self.layout.leaf_levels}
+        every, work = range(len(self.layout.leaves)), partial(self._factor_leaves, source, noise, boxes)
+        for k, done in enumerate(parallel_map(work, every, self.device, "Leaves: factor", verbose)):
+            factor, y, a, half, private = done
+            self.filtered.whitened.append(a)
+            self.leaf_factor.append(factor)
+            self.leaf_whitened.append(y)
+            self.log_determinant += 2 * half
+            if private is not None:
+                boxes[self.layout.leaf_levels[k]].pour(self.layout.within_level(k), private)
         for level in track(range(len(self.layout.levels))[::-1], "Inner nodes: factor", verbose):
             self._factor_level(source, level, inboxes)
 
@@ -163,36 +133,23 @@ class Factor:
         return box
 
     def _factor_leaves(
-        self, source: Source, noise: Tensor, inboxes: list[Inbox | None], verbose: bool
-    ) -> None:  # fmt: skip
-        layout, filtered = self.layout, self.filtered
-        source.prepare_leaves()
-        boxes = {level: self._inbox(level, inboxes) for level in layout.leaf_levels}
-        alone = self.device.type != "cpu"  # no other batch is worked on at the same time
+        self, source: Source, noise: Tensor, boxes: dict[int, Inbox], k: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Inbox | None]:
+        """L, Y, a and half the log-determinant of a batch of leaves, whose messages go to their parents.
 
-        def work(k: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Inbox | None]:
-            batch, where, box = layout.leaves[k], layout.within_level(k), boxes[layout.leaf_levels[k]]
-            variance = noise[batch.index]
-            if not batch.full:
-                variance = variance.where(batch.mask, 1)
-            private = (
-                None if alone or layout.leaves_closed[k] else Inbox.empty(len(where), self.rank, filtered.b)
-            )
-            to = where if private is None else torch.arange(len(where), device=where.device)
-            factor, y, a, half = leaf_up(
-                source.leaf(k), variance, filtered.b[batch.index], private or box, to
-            )
-            return factor, y, a, half, private
-
-        every = range(len(layout.leaves))
-        for k, result in enumerate(parallel_map(work, every, self.device, "Leaves: factor", verbose)):
-            factor, y, a, half, private = result
-            filtered.whitened.append(a)
-            self.leaf_factor.append(factor)
-            self.leaf_whitened.append(y)
-            self.log_determinant += 2 * half
-            if private is not None:
-                boxes[layout.leaf_levels[k]].pour(layout.within_level(k), private)
+        Where another batch may send to the same parents at the same time they are in an inbox of their own,
+        which is returned.
+        """
+        layout, b, private = self.layout, self.filtered.b, None
+        batch, where, box = layout.leaves[k], layout.within_level(k), boxes[layout.leaf_levels[k]]
+        variance = noise[batch.index]
+        if not batch.full:
+            variance = variance.where(batch.mask, 1)
+        if self.device.type == "cpu" and not layout.leaves_closed[k]:
+            box = private = Inbox.empty(len(where), self.rank, b)
+            where = torch.arange(len(where), device=where.device)
+        factor, y, a, half = leaf_up(source.leaf(k), variance, b[batch.index], box, where)
+        return factor, y, a, half, private
 
     def _factor_level(self, source: Source, level: int, inboxes: list[Inbox | None]) -> None:
         """Factor the inner nodes of a level, all of whose children are done."""
@@ -275,12 +232,12 @@ class Factor:
         """
         return self.smooth(filter_up(self, b))
 
-    def smooth(self, filtered: Filtered) -> tuple[Tensor, Tensor]:
-        """The same for right-hand sides that have gone up."""
+    def smooth(self, filtered: Filtered, above: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The same for right-hand sides that have gone up; `above` is ẑ of the roots' parents, if any."""
         b = filtered.b
         w = torch.zeros_like(b)
         ambient = b.new_empty(self.layout.tree.n_leaves, self.rank, b.shape[1])
-        smooth_down(self, filtered, w, ambient)
+        smooth_down(self, filtered, w, ambient, above)
         w[-1] = 0
         return w, ambient
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from hck.backend.blocks import Blocks
-from hck.hierarchy.extend import Extension
+from hck.hierarchy.extend import TreePredictor
 from hck.partition import Landmarks
 from hck.points import Points
 
@@ -64,7 +64,7 @@ class Forest:
         return sum(member.nbytes for member in self.members)
 
 
-def share_points(extension: Extension, points: Points) -> Extension:
+def share_points(predictor: TreePredictor, points: Points) -> TreePredictor:
     """The same function, which refers to points in their original order instead of to a copy of its own.
 
     Parameters
@@ -72,8 +72,8 @@ def share_points(extension: Extension, points: Points) -> Extension:
     points : Points
         The training points, in the order in which they came.
     """
-    order, landmarks = extension.tree.order, extension.landmarks
-    if landmarks.points is extension.points:
+    order, landmarks = predictor.tree.order, predictor.landmarks
+    if landmarks.points is predictor.points:
         blocks = landmarks.blocks
         landmarks = Landmarks(points, Blocks(order[blocks.safe].where(blocks.mask, -1), blocks.full))
-    return replace(extension, points=points, landmarks=landmarks, order=order)
+    return replace(predictor, points=points, landmarks=landmarks, order=order)

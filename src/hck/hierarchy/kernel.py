@@ -9,10 +9,10 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.hierarchy.blueprint import Blueprint, build_matrix
-from hck.hierarchy.extend import Extension, cross_matrix
-from hck.hierarchy.factor import Factor, Stored
+from hck.hierarchy.extend import TreePredictor, cross_matrix, extension, landmark_weights
+from hck.hierarchy.factor import Factor
 from hck.hierarchy.matrix import HierarchicalMatrix, sweep
-from hck.hierarchy.ridge import extension, landmark_weights
+from hck.hierarchy.source import Stored
 from hck.kernels import Kernel
 from hck.partition import Landmarks, Tree
 from hck.points import DensePoints, Points
@@ -158,7 +158,7 @@ class HierarchicalKernel:
 
         return work() if overwrite else linalg.without_waiting(work, padded.device)
 
-    def extend(self, w: Tensor) -> Extension:
+    def extend(self, w: Tensor) -> TreePredictor:
         """x ↦ wᵀ k_h(X, x) for new points x (Algorithm 3)."""
         layout, matrix = self.matrix.layout, self.matrix
         padded = layout.pad(w, matrix.transfer)
@@ -166,7 +166,7 @@ class HierarchicalKernel:
         ambient = sweep(layout, matrix.transfer, None, message)[self.tree.leaf_parent] - message
         return self._extension(padded, ambient)
 
-    def solution(self, factor: Factor, b: Tensor) -> Extension:
+    def solution(self, factor: Factor, b: Tensor) -> TreePredictor:
         """x ↦ wᵀ k_h(X, x) for the solution w of (K_h + noise) w = b: ridge regression.
 
         Parameters
@@ -178,7 +178,7 @@ class HierarchicalKernel:
         padded = self.matrix.layout.pad(b, self.landmark_factor)
         return self._extension(*factor.solve_padded(padded))
 
-    def _extension(self, w: Tensor, ambient: Tensor) -> Extension:
+    def _extension(self, w: Tensor, ambient: Tensor) -> TreePredictor:
         """From weights and what the leaves hear of them, in the tree's order."""
         source = self.blueprint.part(self.matrix.layout)
         for level, (first, stop) in enumerate(source.layout.levels):

@@ -10,7 +10,7 @@ from torch import Tensor
 from hck.backend import linalg
 from hck.backend.parallel import at_a_time, for_each, parallel_map
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.extend import Extension
+from hck.hierarchy.extend import Extension, extension, landmark_weights
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.smooth import smooth_down
 from hck.hierarchy.steps import Inbox
@@ -169,23 +169,3 @@ def bytes_needed(
     at_once, each = (float(points) / tree.n_points for points in (together.sum(), together[0]))
     work = at_once * (stored + under_way) + trunk + vectors
     return int(itemsize * work), int(itemsize * each * stored), cut.n_bundles
-
-
-def landmark_weights(blueprint: Blueprint, ambient: Tensor) -> None:
-    """Put g = C_p⁻ᵀ d in place of what the leaves hear, d."""
-    layout = blueprint.layout
-    blueprint.prepare_leaves()
-
-    def work(k: int) -> None:
-        groups, factor = layout.leaves[k].groups, blueprint.factors[layout.leaf_levels[k]]
-        ambient[groups] = linalg.unwhiten_(factor, ambient[groups], layout.within_level(k))
-
-    for_each(work, range(len(layout.leaves)), blueprint.points.device)
-    for level in set(layout.leaf_levels):
-        blueprint.release(level)
-
-
-def extension(blueprint: Blueprint, w: Tensor, landmark_weights: Tensor) -> Extension:
-    """The function with weights w (n + 1, columns) in the tree's order."""
-    kernel, points, tree = blueprint.kernel, blueprint.points, blueprint.layout.tree
-    return Extension(kernel, tree, points, blueprint.landmarks, w[:-1], landmark_weights, blueprint.budget)

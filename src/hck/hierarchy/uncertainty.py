@@ -10,18 +10,9 @@ from hck.backend import linalg
 from hck.backend.blocks import Blocks, group_by
 from hck.backend.parallel import for_each
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.extend import by_leaf
+from hck.hierarchy.extend import Visit, visits
 from hck.hierarchy.factor import Factor
 from hck.points import Points, as_points_like, cross, self_values
-
-
-@dataclass
-class _Visit:
-    """New points that fall into a few leaves of one batch of the layout."""
-
-    batch: int
-    row: Tensor  # (leaves,) the leaves' numbers in the batch
-    new: Blocks  # positions of the new points
 
 
 @dataclass
@@ -68,13 +59,15 @@ class Uncertainty:
         x = as_points_like(x, self.blueprint.points)
         out = torch.empty(len(x) + 1, dtype=x.dtype, device=x.device)
 
-        def evaluate(visit: _Visit) -> None:
+        def evaluate(visit: Visit) -> None:
             seen = self._see(x, visit)
             latent = seen.q * (self.posterior[self._parent(visit)] @ seen.q) - seen.phi.square()
             left = latent.sum(-2) - seen.u.square().sum(-2)
             out[visit.new.index] = left + self_values(self.blueprint.kernel, x, visit.new)
 
-        for_each(evaluate, self._visits(x), x.device, "Predict: variance", verbose)
+        tree, leaves = self.factor.layout.tree, self.factor.layout.leaves
+        every = visits(tree, leaves, x, self.factor.rank, self.blueprint.budget, factored=True)
+        for_each(evaluate, every, x.device, "Predict: variance", verbose)
         return out[:-1].clamp_min(0)
 
     def covariance(self, x: Any) -> Tensor:
@@ -94,7 +87,8 @@ class Uncertainty:
             for row in count[batch.groups].nonzero().squeeze(1):
                 begin, number = int(start[batch.groups[row]]), int(count[batch.groups[row]])
                 mine = order[begin : begin + number]
-                visit = _Visit(k, row[None], Blocks(mine[None], full=True))
+                leaf, own = batch.groups[row][None], Blocks(batch.index[row][None], batch.full)
+                visit = Visit(Blocks(mine[None], full=True), k, row[None], leaf, own)
                 seen = self._see(x, visit)
                 near = cross(kernel, x, visit.new, x, visit.new) - seen.phi.mT @ seen.phi
                 out[mine[:, None], mine] = (near - seen.u.mT @ seen.u)[0]
@@ -119,10 +113,10 @@ class Uncertainty:
                     slot[mine] = self.factor.layout.parent[node]
         return (out + out.mT) / 2
 
-    def _see(self, x: Points, visit: _Visit) -> _Seen:
+    def _see(self, x: Points, visit: Visit) -> _Seen:
         source, factor, layout = self.blueprint, self.factor, self.factor.layout
-        batch, row = layout.leaves[visit.batch], visit.row
-        u = cross(source.kernel, source.points, Blocks(batch.index[row], batch.full), x, visit.new)
+        row = visit.row
+        u = cross(source.kernel, source.points, visit.own, x, visit.new)
         u = linalg.whiten_(factor.leaf_factor[visit.batch], u, row)
         if layout.tree.depth == 0:
             none = u.new_zeros(len(row), factor.rank, u.shape[-1])
@@ -135,20 +129,5 @@ class Uncertainty:
         u = u - y @ phi
         return _Seen(phi, u, phi - y.mT @ u)
 
-    def _parent(self, visit: _Visit) -> Tensor:
-        layout = self.factor.layout
-        return layout.leaf_parent[layout.leaves[visit.batch].groups[visit.row]]
-
-    def _visits(self, x: Points) -> list[_Visit]:
-        """New points in batches by leaf, each within the memory budget."""
-        layout, rank, found = self.factor.layout, self.factor.rank, []
-        budget, itemsize = self.blueprint.budget, x.dtype.itemsize
-        order, start, count = group_by(layout.tree.route(x), layout.tree.n_leaves)
-        for k, batch in enumerate(layout.leaves):
-            width = batch.index.shape[1]
-            per_point = itemsize * (4 * (width + rank) + 3 * x.values_per_point)
-            per_leaf = itemsize * ((width + rank) * (width + rank) + 3 * (width + rank) * x.values_per_point)
-            own = start[batch.groups], count[batch.groups]
-            for row, new in by_leaf(order, *own, per_leaf, per_point, budget):
-                found.append(_Visit(k, row, new))
-        return found
+    def _parent(self, visit: Visit) -> Tensor:
+        return self.factor.layout.leaf_parent[visit.leaf]

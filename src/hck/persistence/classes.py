@@ -13,9 +13,9 @@ import torch
 from sklearn.preprocessing import OneHotEncoder
 
 from hck.approximations import Exact, Fourier, Iterative, Nystrom, Tapered, TreeKernel
-from hck.approximations.exact import ExactPredictor, Guides
+from hck.approximations.exact import ExactPredictor
 from hck.approximations.features import FeaturePredictor
-from hck.approximations.process import Process
+from hck.approximations.guides import Guides
 from hck.approximations.sparse_cholesky import Elimination
 from hck.approximations.taper import Pattern, Taper
 from hck.approximations.tapered import TaperedPredictor
@@ -25,11 +25,9 @@ from hck.branches import Message, Trunk
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.estimators.base import HCKEstimator
 from hck.estimators.branched import Piece, Plan
-from hck.hierarchy import Blueprint, Extension, Forest
+from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
-from hck.hierarchy.mixture import Mixture
-from hck.hierarchy.posterior import Posterior
 from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern, Product, Scaled, Sum
 from hck.partition import KD, PCA, KernelCut, KMeans, Landmarks, RandomProjection, Tree
 from hck.partition.centres import CentreRule
@@ -41,9 +39,11 @@ from hck.preparation.categories import Categories
 from hck.preparation.coding import Centred, OneAgainstAll
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
+from hck.process import Mixture, Process
 from hck.selection.auto import Candidate, Selection
 from hck.selection.loss import Calibration
 from hck.selection.space import Space, _Block
+from hck.settings import Settings
 
 Parts = dict[str, Any]
 
@@ -132,6 +132,31 @@ def _make_blueprint(parts: Parts, place: Place) -> Blueprint:
     return Blueprint(layout=Layout.of(tree, at_once), **parts)
 
 
+# The Gaussian process of a tree, as format 1 first had it: in the tree's order, with a row of zeros -----
+
+
+@dataclass
+class Posterior:
+    """A name for `_make_posterior`; files that are written now have a `Process` in its place."""
+
+
+def _make_posterior(parts: Parts, place: Place) -> Process:
+    blueprint = parts.pop("blueprint")
+    noise, y = blueprint.layout.unpad(parts["noise"][:, None])[:, 0], blueprint.layout.unpad(parts["y"])
+    trend = parts["trend"] if y.shape[1] > 1 else None
+    return Process(TreeKernel(blueprint), **{**parts, "noise": noise, "y": y, "trend": trend})
+
+
+# Preconditioners, whose settings format 1 first had one by one ----------------------------------------
+
+
+def _make_guides(parts: Parts, place: Place) -> Guides:
+    if "settings" not in parts:
+        kind, rank, options = (parts.pop(name) for name in ("kind", "rank", "options"))
+        parts["settings"] = Settings(rank, approximation=kind, **options)
+    return Guides(**parts)
+
+
 # Categories: the encoder is fitted again -------------------------------------------------------------
 
 
@@ -200,13 +225,13 @@ def device_of(estimator: HCKEstimator) -> torch.device:
 _CACHES = ("_kept",)
 
 _DATACLASSES: tuple[type, ...] = (
-    *(Extension, Forest, Mixture, Posterior, Process),
+    *(TreePredictor, Forest, Mixture, Process),
     *(ExactPredictor, FeaturePredictor, TaperedPredictor),
-    *(Exact, Fourier, Guides, Nystrom, Pattern, Taper, Tapered),
+    *(Exact, Fourier, Nystrom, Pattern, Taper, Tapered),
     *(Blocks, Landmarks, Tree),
     *(Centred, Message, OneAgainstAll, Piece, Plan, Trunk),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
-    *(Calibration, Candidate, Iterative, Scaling, Selection, Space, Trend, _Block),
+    *(Calibration, Candidate, Iterative, Scaling, Selection, Settings, Space, Trend, _Block),
 )
 
 _BY_ARGUMENTS: dict[type, tuple[str, ...]] = {
@@ -245,10 +270,22 @@ RECIPES: dict[type, Recipe] = {
         frozenset({"tree", "kernel", "points", "landmarks", "jitter", "budget"}),
         frozenset({"verbose"}),
     ),
+    Posterior: Recipe(
+        vars,
+        _make_posterior,
+        frozenset({"blueprint", *(field.name for field in fields(Process) if field.name != "source")}),
+    ),
+    Guides: Recipe(
+        vars,
+        _make_guides,
+        frozenset({"count"}),
+        frozenset({"settings", "seed", "kind", "rank", "options"}),
+    ),
     Categories: Recipe(_take_categories, _make_categories, frozenset({"names", "positions", "values"})),
 }
 
-BY_NAME: dict[str, type] = {cls.__name__: cls for cls in RECIPES}
+NAMES: dict[type, str] = {**{cls: cls.__name__ for cls in RECIPES}, TreePredictor: "Extension"}
+BY_NAME: dict[str, type] = {name: cls for cls, name in NAMES.items()}
 ESTIMATORS = tuple(_ESTIMATORS)
 
 # What is refused, in words.

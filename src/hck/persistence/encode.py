@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hck.persistence.arrays import DTYPES, NAMES, pack
+from hck.persistence.classes import NAMES as CLASSES
 from hck.persistence.classes import RECIPES, REFUSED
 from hck.points import as_tensor
 
@@ -79,7 +80,7 @@ class Encoder:
                 name: self.value(part, f"{path}.{name}" if path else name)
                 for name, part in RECIPES[type(x)].take(x).items()
             }
-            self.objects.append({"class": type(x).__name__, "parts": parts})
+            self.objects.append({"class": CLASSES[type(x)], "parts": parts})
             self._numbers[id(x)] = len(self.objects) - 1, x
         return self._numbers[id(x)][0]
 

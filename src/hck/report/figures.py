@@ -245,5 +245,5 @@ def leaves_of(model: Any, X: Any) -> Tensor:
     elif isinstance(model, HCKKernelPCA):
         points = as_points_like(x, model._predictor.points)
     else:
-        points = as_points_like(x, model.posterior_.members[0].blueprint.points)
+        points = as_points_like(x, model.posterior_.members[0].mean.points)
     return model.trees_[0].route(points)

@@ -11,6 +11,7 @@ from torch import Tensor
 from hck.approximations import Approximation
 from hck.kernels import Kernel
 from hck.points import Points
+from hck.process import log_likelihood
 from hck.selection.maximise import Function, Learned, climb, maximise_in_rounds
 from hck.selection.space import Space
 
@@ -66,9 +67,8 @@ def evaluate(
     kernel, noise, tensors = space.tensors_at(theta, source.device, source.dtype)
     variance = noise if data.noise is None else data.noise.to(source.device, source.dtype)
     assert variance is not None
-    found = source.with_kernel(kernel, jitter).log_likelihood(
-        variance, data.y, tensors if gradient else (), data.trend
-    )
+    made = source.with_kernel(kernel, jitter)
+    found = log_likelihood(made, variance, data.y, tensors if gradient else (), data.trend)
     slope = space.log_gradient(theta, found.gradient) if gradient else np.empty(0)
     return float(found.value), slope
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def dense(model, x, new):
     """K_h of all points by its definition."""
-    blueprint, tree = model.posterior_.members[0].blueprint, model.tree_
+    blueprint, tree = model.posterior_.members[0].source.blueprint, model.tree_
     every = as_points(np.concatenate([x, new]))
     leaf = torch.cat([tree.leaf_of_point, tree.route(as_points(new))])
     definition = Definition(blueprint.kernel, tree, blueprint.landmarks, blueprint.jitter)

@@ -11,8 +11,8 @@ from sklearn.decomposition import KernelPCA
 from component_problem import NEW, RNG, X
 from hck import HCKKernelPCA
 from hck.approximations import Iterative, make_approximation
+from hck.approximations.components import principal_components
 from hck.approximations.make import NAMES
-from hck.estimators.kernel_pca import principal_components
 from hck.kernels import CallableKernel, Gaussian
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -61,7 +61,7 @@ def centred(matrix):
 def test_against_dense_algebra(how, lanczos, monkeypatch):
     monkeypatch.setattr("hck.approximations.features._AT_ONCE", 500)  # several chunks
     if lanczos:
-        monkeypatch.setattr("hck.approximations.quality._DENSE", 10)
+        monkeypatch.setattr("hck.approximations.eigenvectors._DENSE", 10)
     approximation, n = made(how, X), len(X)
     k = approximation @ torch.eye(n, dtype=torch.float64)
     values, vectors = (part.flip(-1).numpy() for part in torch.linalg.eigh(centred(k)))

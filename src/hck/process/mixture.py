@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from hck.hierarchy.leave_one_out import LeftOut
-from hck.hierarchy.posterior import Posterior
+from hck.process.process import Process
 
 
 @dataclass
@@ -20,10 +20,10 @@ class Mixture:
 
     Attributes
     ----------
-    members : list of Posterior
+    members : list of Process
     """
 
-    members: list[Posterior]
+    members: list[Process]
 
     @property
     def log_likelihood(self) -> float:
@@ -36,17 +36,17 @@ class Mixture:
         return _mean([member.coefficients for member in self.members])
 
     def predict(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
-        """The mean at new points; see `Posterior.predict`."""
+        """The mean at new points; see `Process.predict`."""
         return _mean([member.predict(x, trend, verbose) for member in self.members])
 
     def variance(self, x: Any, trend: Tensor, verbose: bool = False) -> tuple[Tensor, Tensor]:
-        """The mean and the variance at new points; see `Posterior.variance`."""
+        """The mean and the variance at new points; see `Process.variance`."""
         means = torch.stack([member.predict(x, trend, verbose) for member in self.members])
         within = _mean([member.variance(x, trend, verbose) for member in self.members])
         return means.mean(0), within + means.var(0, correction=0)
 
     def covariance(self, x: Any, trend: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean and the covariances at new points; see `Posterior.covariance`."""
+        """The mean and the covariances at new points; see `Process.covariance`."""
         means = torch.stack([member.predict(x, trend) for member in self.members])
         within = _mean([member.covariance(x, trend) for member in self.members])
         apart = means - means.mean(0)
@@ -60,15 +60,15 @@ class Mixture:
         return LeftOut(means.mean(0), within + means.var(0, correction=0))
 
     def sample(
-        self, x: Any, trend: Tensor, count: int, generator: torch.Generator, verbose: bool = False
-    ) -> Tensor:
-        """Draws at new points, each from a tree drawn at random; see `Posterior.sample`."""
+        self, x: Any, trend: Tensor, count: int, generator: torch.Generator
+    ) -> Tensor:  # fmt: skip
+        """Draws at new points, each from a tree drawn at random; see `Process.sample`."""
         which = torch.randint(len(self.members), (count,), generator=generator, device=generator.device)
         out = None
         for k, member in enumerate(self.members):
             mine = (which == k).nonzero().squeeze(1)
             if len(mine):
-                drawn = member.sample(x, trend, len(mine), generator, verbose)
+                drawn = member.sample(x, trend, len(mine), generator)
                 out = drawn.new_empty(len(drawn), count) if out is None else out
                 out[:, mine] = drawn
         assert out is not None

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from hck.approximations import TreeKernel
 from hck.hierarchy import HierarchicalKernel
-from hck.hierarchy.likelihood import log_likelihood
-from hck.hierarchy.posterior import Posterior
 from hck.hierarchy.sample import sample_prior
 from hck.kernels import Gaussian, InverseMultiquadric, Laplace, Matern
+from hck.process import Process, log_likelihood
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),
@@ -63,7 +63,9 @@ def test_likelihood_and_gradient(name, shape, dtype):
         device = blueprint.points.device
         noise = NOISE.to(device, dtype).requires_grad_()
         trend = torch.ones(len(X), 1, dtype=dtype, device=device)
-        found = log_likelihood(blueprint, noise, Y.to(device, dtype), [*own.values(), noise], trend)
+        found = log_likelihood(
+            TreeKernel(blueprint), noise, Y.to(device, dtype), [*own.values(), noise], trend
+        )
         results.append((found.value[None], found.coefficients, found.precision, *found.gradient))
     for here, there in zip(*results, strict=True):
         assert_same(there, here, dtype)
@@ -80,7 +82,7 @@ def test_posterior(shape, dtype, trends):
         def trend(x, device=device):
             return torch.cat([torch.ones_like(x[:, :1]), x], 1)[:, :trends].to(device, dtype)
 
-        found = Posterior.of(blueprint, NOISE.to(device, dtype), Y.to(device, dtype), trend(X))
+        found = Process.of(TreeKernel(blueprint), NOISE.to(device, dtype), Y.to(device, dtype), trend(X))
         new = NEW.to(device, dtype)
         left_out = found.leave_one_out()
         variance = found.variance(new, trend(NEW))
@@ -111,7 +113,7 @@ def test_draws_have_the_kernel_as_covariance():
 def test_draws_given_observations(shape):
     (_, _), (blueprint, _) = both(lambda: Matern(0.7), shape, torch.float64)
     trend = torch.ones(len(X), 1, dtype=torch.float64, device="cuda")
-    found = Posterior.of(blueprint, NOISE.to("cuda"), Y.to("cuda"), trend)
+    found = Process.of(TreeKernel(blueprint), NOISE.to("cuda"), Y.to("cuda"), trend)
     new, h_new = NEW.to("cuda"), trend[: len(NEW)]
     drawn = found.sample(new, h_new, 20_000)
     std = found.variance(new, h_new).sqrt()

@@ -6,12 +6,12 @@ from functools import cache
 import pytest
 import torch
 
+from hck.approximations import TreeKernel
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.dense import Definition
-from hck.hierarchy.likelihood import log_likelihood
-from hck.hierarchy.posterior import Posterior
 from hck.kernels import Matern
 from hck.points import as_points
+from hck.process import Process, log_likelihood
 from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -63,7 +63,7 @@ def dense(k, p):
 @pytest.mark.parametrize("p", [0, 1, 3])
 def test_predictions(blueprint, joint, p):
     expected = dense(joint, p)
-    posterior = Posterior.of(blueprint, NOISE, Y, trend(X, p))
+    posterior = Process.of(TreeKernel(blueprint), NOISE, Y, trend(X, p))
     close = {"rtol": 1e-7, "atol": 1e-9}
     torch.testing.assert_close(posterior.coefficients[:, 0], expected["beta"], **close)
     torch.testing.assert_close(posterior.predict(NEW, trend(NEW, p)), expected["mean"], **close)
@@ -76,7 +76,7 @@ def test_predictions(blueprint, joint, p):
 def test_leave_one_out(blueprint, joint, p):
     """Against the definition: each point left out, and predicted by the others with the same kernel."""
     k = torch.linalg.inv(dense(joint, p)["inverse"])
-    left_out = Posterior.of(blueprint, NOISE, Y, trend(X, p)).leave_one_out()
+    left_out = Process.of(TreeKernel(blueprint), NOISE, Y, trend(X, p)).leave_one_out()
     for i in (0, 17, 60):
         others = torch.arange(len(X)) != i
         solved, h = torch.linalg.inv(k[others][:, others]), trend(X, p)
@@ -95,16 +95,16 @@ def test_log_likelihood(blueprint, joint, p):
     rest = Y - trend(X, p) @ expected["beta"]
     half = torch.linalg.slogdet(expected["inverse"]).logabsdet - 61 * math.log(2 * math.pi)
     value = float(half - rest @ expected["inverse"] @ rest) / 2
-    assert Posterior.of(blueprint, NOISE, Y, trend(X, p)).log_likelihood == pytest.approx(value, abs=1e-8)
-    assert float(log_likelihood(blueprint, NOISE, Y, trend=trend(X, p)).value) == pytest.approx(
-        value, abs=1e-8
-    )
+    source = TreeKernel(blueprint)
+    assert Process.of(source, NOISE, Y, trend(X, p)).log_likelihood == pytest.approx(value, abs=1e-8)
+    found = float(log_likelihood(source, NOISE, Y, trend=trend(X, p)).value)
+    assert found == pytest.approx(value, abs=1e-8)
 
 
 @pytest.mark.parametrize("p", [0, 2])
 def test_draws(blueprint, p):
     count = 8_000
-    posterior = Posterior.of(blueprint, NOISE, Y, trend(X, p))
+    posterior = Process.of(TreeKernel(blueprint), NOISE, Y, trend(X, p))
     drawn = posterior.sample(NEW, trend(NEW, p), count)
     mean, covariance = posterior.predict(NEW, trend(NEW, p)), posterior.covariance(NEW, trend(NEW, p))
     deviation = covariance.diagonal().sqrt()
@@ -115,8 +115,8 @@ def test_draws(blueprint, p):
 
 def test_trends_that_say_the_same(blueprint):
     doubled = torch.cat([trend(X, 2), trend(X, 2)], 1)
-    once = Posterior.of(blueprint, NOISE, Y, trend(X, 2))
-    twice = Posterior.of(blueprint, NOISE, Y, doubled)
+    once = Process.of(TreeKernel(blueprint), NOISE, Y, trend(X, 2))
+    twice = Process.of(TreeKernel(blueprint), NOISE, Y, doubled)
     new = trend(NEW, 2)
     both = torch.cat([new, new], 1)
     close = {"rtol": 1e-6, "atol": 1e-8}

@@ -1,0 +1,155 @@
+"""K̃ + noise, factored, and the solutions that it gives."""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from hck.hierarchy.forest import Predictor
+from hck.hierarchy.leave_one_out import leave_one_out
+
+if TYPE_CHECKING:
+    from hck.approximations.base import Approximation
+
+
+def needs_factorization(what: str) -> ValueError:
+    """The error of what cannot be had where equations are solved by iteration."""
+    return ValueError(
+        f"{what} need a factorization, but with the exact kernel by iteration there is none: use "
+        "approximation='hierarchical', or 'exact' with enough memory for n² numbers"
+    )
+
+
+class Factorization(ABC):
+    """K̃ + noise, ready to be solved with.
+
+    Attributes
+    ----------
+    approximation : Approximation
+    log_determinant : Tensor of shape ()
+    has_likelihood : bool
+        Whether the determinant and gradients are known; if not, the determinant is NaN.
+    has_left_out : bool
+        Whether the diagonal of the inverse is known.
+    """
+
+    approximation: "Approximation"
+    log_determinant: Tensor
+    has_likelihood: ClassVar[bool] = True
+    has_left_out: ClassVar[bool] = True
+
+    @abstractmethod
+    def solve(self, b: Tensor) -> Tensor:
+        """(K̃ + noise)⁻¹ b, for b of shape (n,) or (n, columns)."""
+
+    @abstractmethod
+    def variance(self, x: Any, verbose: bool = False) -> Tensor:
+        """k̃(x, x) − k̃(x, X) (K̃ + noise)⁻¹ k̃(X, x) for each new point: shape (points,)."""
+
+    @abstractmethod
+    def covariance(self, x: Any) -> Tensor:
+        """The same for all pairs of new points: shape (points, points). For some thousands at most."""
+
+    def inverse_diagonal(self) -> Tensor:
+        """The diagonal of (K̃ + noise)⁻¹: shape (n,)."""
+        raise needs_factorization("leave-one-out predictions")
+
+    def kernel_gradient(self, w: Tensor) -> list[Tensor]:
+        """The gradient of the log-likelihood with respect to each of the kernel's `tensors`.
+
+        That is ½ Σ wᵀ dK̃ w − ½ columns · tr((K̃ + noise)⁻¹ dK̃).
+
+        Parameters
+        ----------
+        w : Tensor of shape (n, columns)
+            (K̃ + noise)⁻¹ y, of one column for each y.
+        """
+        raise needs_factorization("likelihoods")
+
+    def sample(self, x: Any, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        """Draws of what is not known of f at new points, given observations: shape (points, count).
+
+        Here for some thousands of points at most, by a root of their covariance.
+
+        Returns
+        -------
+        values : Tensor of shape (points, count)
+        errors : Tensor of shape (n, count), or None
+            What the draws make of observations of 0, where they are made so: values are f(x) plus what is
+            expected at x given these.
+        """
+        values, vectors = torch.linalg.eigh(self.covariance(x))
+        normal = torch.randn(
+            len(values), count, generator=generator, dtype=values.dtype, device=values.device
+        )
+        return vectors @ (values.clamp_min(0).sqrt()[:, None] * normal), None
+
+    def solution(self, b: Tensor) -> "Solution":
+        """(K̃ + noise)⁻¹ b, and what follows from it."""
+        return Solution(self, self.approximation.columns(b))
+
+    def predictor(self, b: Tensor) -> Predictor:
+        """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b."""
+        return self.solution(b).predictor
+
+    def extend(self, weights: Tensor) -> Predictor:
+        """x ↦ k̃(x, X) weights, for weights that are a solution."""
+        return self.approximation.extend(weights)
+
+
+class Solution:
+    """(K̃ + noise)⁻¹ b for right-hand sides b: what is to be kept of it is computed when it is asked for.
+
+    Attributes
+    ----------
+    factor : Factorization
+    b : Tensor of shape (n, columns)
+    weights : Tensor of shape (n, columns)
+        (K̃ + noise)⁻¹ b.
+    predictor : Predictor
+        x ↦ k̃(x, X) (K̃ + noise)⁻¹ b.
+    """
+
+    factor: Factorization
+
+    def __init__(self, factor: Factorization, b: Tensor, weights: Tensor | None = None) -> None:
+        self.factor, self.b = factor, b
+        if weights is not None:
+            self.weights = weights
+
+    @cached_property
+    def weights(self) -> Tensor:
+        return self.factor.solve(self.b)
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        return self.factor.extend(self.weights)
+
+    def combine(self, change: Tensor) -> "Solution":
+        """The same for other right-hand sides, b · change, with change of shape (columns, others)."""
+        return Solution(self.factor, times(self.b, change), times(self.weights, change))
+
+    def gram(self) -> Tensor:
+        """bᵀ (K̃ + noise)⁻¹ b, in float64."""
+        return self.b.double().mT @ self.weights.double()
+
+    def left_out(self) -> Tensor:
+        """Each of the b predicted from all others: shape (n, columns)."""
+        diagonal = self.factor.inverse_diagonal()  # first: solutions can use what it made
+        return leave_one_out(self.b, self.weights, diagonal).mean
+
+    def kernel_gradient(self) -> list[Tensor]:
+        """The gradient of log N(b; 0, K̃ + noise), of all columns, by each of the kernel's `tensors`."""
+        return self.factor.kernel_gradient(self.weights)
+
+    def noise_gradient(self) -> Tensor:
+        """The same by the variance of the noise of each point: shape (n,)."""
+        squares = self.weights.square().sum(1)
+        return (squares - self.b.shape[1] * self.factor.inverse_diagonal()) / 2
+
+
+def times(columns: Tensor, change: Tensor) -> Tensor:
+    """Combinations of columns, added up in float64."""
+    return (columns.double() @ change.to(columns.device, torch.float64)).to(columns.dtype)

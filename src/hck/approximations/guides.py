@@ -1,0 +1,100 @@
+"""What guides the iterations with which the exact kernel is solved: other approximations."""
+
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from hck.approximations.base import Approximation
+from hck.approximations.factorization import Factorization
+from hck.approximations.fourier import Fourier
+from hck.approximations.hierarchical import KINDS, TreeKernel
+from hck.approximations.nystrom import Nystrom
+from hck.backend.memory import resolve_budget
+from hck.settings import Settings
+
+if TYPE_CHECKING:
+    from hck.approximations.exact import Exact
+
+
+PRECONDITIONERS: dict[str, type[Approximation]] = {
+    **dict.fromkeys(KINDS[:3], TreeKernel),
+    "nystrom": Nystrom,
+    "fourier": Fourier,
+}
+
+
+@dataclass(frozen=True)
+class Iterative:
+    """The exact kernel, never stored: solutions by conjugate gradients.
+
+    To be used as ``approximation=Iterative(preconditioner="nystrom")``; ``approximation="exact"`` does the
+    same with these defaults where n² numbers do not fit into the memory budget.
+
+    Parameters
+    ----------
+    preconditioner : {"hierarchical", "compositional", "independent", "nystrom", "fourier"} or None, \
+default="hierarchical"
+        The approximation, of the estimator's `rank`, whose factorization guides the iterations.
+    n_trees : int or None, default=None
+        How many of them, whose solutions are averaged: with several trees it takes far fewer iterations.
+        None: eight trees, one set of landmarks or frequencies. Fewer where half of the memory budget is too
+        small for so many.
+    tolerance : float, default=1e-6
+        The residual, relative to the right-hand side, at which iterations stop.
+    max_iter : int, default=1000
+    """
+
+    preconditioner: str | None = "hierarchical"
+    n_trees: int | None = None
+    tolerance: float = 1e-6
+    max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.preconditioner not in (*PRECONDITIONERS, None):
+            known = ", ".join(PRECONDITIONERS)
+            raise ValueError(f"unknown preconditioner {self.preconditioner!r}; known: {known}, None")
+        if not (isinstance(self.tolerance, Real) and self.tolerance > 0):
+            raise ValueError(f"tolerance must be a positive number, got {self.tolerance!r}")
+        for name in ("n_trees", "max_iter"):
+            value = getattr(self, name)
+            if not (isinstance(value, Integral) and value >= 1) and (name, value) != ("n_trees", None):
+                raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
+
+    @property
+    def count(self) -> int:
+        """How many preconditioners to average."""
+        return self.n_trees or (8 if self.preconditioner in KINDS else 1)
+
+
+@dataclass(frozen=True)
+class Guides:
+    """How preconditioners are made, once they are needed.
+
+    Attributes
+    ----------
+    settings : Settings
+    count : int
+        How many of them, at most: as many as half of the memory budget holds, and one at least.
+    seed : int
+    """
+
+    settings: Settings
+    count: int
+    seed: int = 0
+
+    def factor(self, source: "Exact", noise: Tensor) -> list[Factorization]:
+        """Factorizations on the points of the exact kernel, whose memory budget they share."""
+        settings = replace(self.settings, memory_budget=source.memory_budget, verbose=False)
+        generator = torch.Generator(source.device).manual_seed(self.seed)
+        room = resolve_budget(source.memory_budget, source.device) // 2
+        found: list[Factorization] = []
+        kind = PRECONDITIONERS[settings.approximation]
+        for _ in range(self.count):
+            made = kind.from_settings(source.kernel, source.points, settings, generator)
+            found.append(made.factor(noise))
+            if isinstance(made, TreeKernel) and (len(found) + 1) * made.factor_bytes > room:
+                break
+        return found

@@ -1,0 +1,121 @@
+"""Nyström's approximation: the kernel seen through landmarks among all points."""
+
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.approximations.features import FeatureMap, Slope
+from hck.kernels import Kernel, make_kernel
+from hck.partition import Landmarks, Tree, choose_landmarks
+from hck.points import Points, Values, as_points, as_points_like
+from hck.settings import Settings
+
+
+@dataclass
+class Nystrom(FeatureMap):
+    """k̃(x, x') = k(x, Z) K(Z, Z)⁺ k(Z, x'), exact at the landmarks Z.
+
+    Made by `Nystrom.of`. Landmarks that repeat, or that others nearly determine, do no harm: the inverse is a
+    pseudo-inverse.
+
+    Attributes
+    ----------
+    landmarks : Points
+    whitener : Tensor of shape (landmarks, rank)
+        K(Z, Z)^(−1/2), without the directions in which it is 0.
+    """
+
+    landmarks: Points
+    whitener: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Any,
+        x: Any,
+        rank: int,
+        landmarks: Any = "uniform",
+        generator: torch.Generator | None = None,
+    ) -> "Nystrom":
+        """Choose landmarks.
+
+        Parameters
+        ----------
+        kernel : Kernel, or what `hck.kernels.make_kernel` takes
+        x : Points, array-like of shape (n, d), or sparse matrix
+        rank : int
+            r, the number of landmarks.
+        landmarks : {"uniform", "kmeans", "farthest"} or array-like of shape (landmarks, d)
+        generator : torch.Generator, optional
+            On the device of the points.
+        """
+        points = as_points(x)
+        kernel = make_kernel(kernel).to(points.device, points.dtype)
+        chosen = _choose(landmarks, points, kernel, rank, generator)
+        return cls(kernel, points, chosen, _whitener(kernel, chosen))
+
+    @classmethod
+    def from_settings(
+        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+    ) -> "Nystrom":
+        return cls.of(kernel, points, settings.rank, settings.landmarks, generator)
+
+    def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Nystrom":
+        return replace(self, kernel=kernel, whitener=_whitener(kernel, self.landmarks))
+
+    def feature_gradient(self, slope: Slope, within: Tensor) -> list[Tensor]:
+        # K̃ = B K(Z, X) with B = K(X, Z) K(Z, Z)⁺ = Φ Wᵀ:  dK̃ = dK(X, Z) Bᵀ + B dK(Z, X) − B dK(Z, Z) Bᵀ
+        inner = self.whitener @ within @ self.whitener.mT
+        found = self.kernel.pull(Values.between(self.kernel, self.landmarks, self.landmarks), -inner[None])
+        for part, phi in self.chunks(self.points):
+            some = self.points.take(torch.arange(part.start, part.stop, device=self.points.device))
+            weight = slope(part, phi) @ self.whitener.mT
+            more = self.kernel.pull(Values.between(self.kernel, some, self.landmarks), weight[None])
+            found = [a + b for a, b in zip(found, more, strict=True)]
+        return found
+
+    @property
+    def rank(self) -> int:
+        return self.whitener.shape[1]
+
+    def features(self, x: Points) -> Tensor:
+        return Values.between(self.kernel, x, self.landmarks).tensor()[0] @ self.whitener
+
+    @property
+    def nbytes(self) -> int:
+        return self.whitener.nbytes + self.landmarks.nbytes
+
+
+def _whitener(kernel: Kernel, landmarks: Points) -> Tensor:
+    values, vectors = torch.linalg.eigh(Values.between(kernel, landmarks, landmarks).tensor()[0])
+    kept = values > len(landmarks) * torch.finfo(values.dtype).eps * values[-1]
+    return vectors[:, kept] * values[kept].rsqrt()
+
+
+def _choose(
+    how: Any, points: Points, kernel: Kernel, rank: int, generator: torch.Generator | None
+) -> Points:  # fmt: skip
+    """Landmarks for all points together, chosen as those of a tree's root."""
+    if isinstance(how, Landmarks) or (isinstance(how, list) and how and np.ndim(how[0]) != 1):
+        raise TypeError("one set of landmarks is needed, an array of points, not one for each node of a tree")
+    if not isinstance(how, str):
+        given = as_points_like(how, points)
+        if len(given) == 0:
+            raise ValueError("there are no landmarks")
+        return given
+    if how not in ("uniform", "kmeans", "farthest"):
+        raise ValueError(f"unknown landmarks {how!r}; known: uniform, kmeans, farthest, or an array")
+    if not (isinstance(rank, Integral) and rank >= 1):
+        raise ValueError(f"rank must be a whole number, at least 1, got {rank!r}")
+    if len(points) < 2:
+        return points
+    if generator is None:
+        generator = torch.Generator(points.device).manual_seed(0)
+    n = len(points)
+    parent, start, stop = torch.tensor([[-1, 0, 0], [0, 0, n // 2], [n, n // 2, n]])  # any tree has this root
+    halves = Tree(parent, start, stop, torch.arange(n)).to(points.device)
+    return choose_landmarks(how, points, halves, rank, kernel, generator).of_slot(0)

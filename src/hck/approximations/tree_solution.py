@@ -1,0 +1,113 @@
+"""Solutions with a kernel that a tree makes: sweeps up and down."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from hck.approximations.factorization import Factorization, Solution
+from hck.backend import linalg
+from hck.hierarchy.extend import TreePredictor
+from hck.hierarchy.factor import Factor
+from hck.hierarchy.gradient import likelihood_gradient
+from hck.hierarchy.likelihood import quadratic_form
+from hck.hierarchy.sample import sample_prior
+from hck.hierarchy.smooth import Filtered, filter_up
+from hck.hierarchy.solve import descend
+from hck.hierarchy.uncertainty import Uncertainty
+from hck.points import as_points_like
+
+if TYPE_CHECKING:
+    from hck.approximations.hierarchical import TreeKernel
+
+
+class TreeFactorization(Factorization):
+    """K_h + noise by a sweep up the tree.
+
+    Parameters
+    ----------
+    noise : Tensor of shape (n + 1,)
+        Variances in the tree's order, and a 0.
+    factor : Factor
+    """
+
+    approximation: "TreeKernel"
+
+    def __init__(self, approximation: "TreeKernel", noise: Tensor, factor: Factor) -> None:
+        self.approximation, self.noise, self.factor = approximation, noise, factor
+        self.log_determinant = factor.log_determinant
+
+    def solve(self, b: Tensor) -> Tensor:
+        return self.factor.solve(torch.as_tensor(b, dtype=self.factor.dtype, device=self.factor.device))
+
+    def solution(self, b: Tensor) -> "TreeSolution":
+        return TreeSolution(self, filter_up(self.factor, self.factor.layout.pad(b, self.noise)))
+
+    def inverse_diagonal(self) -> Tensor:
+        return self.factor.inverse_diagonal()
+
+    @cached_property
+    def uncertainty(self) -> Uncertainty:
+        """Prepared when it is first asked for, so that means alone do not pay for it."""
+        source = self.approximation.blueprint
+        return linalg.without_waiting(lambda: Uncertainty(source, self.factor), self.factor.device)
+
+    def variance(self, x: Any, verbose: bool = False) -> Tensor:
+        return self.uncertainty.variance(x, verbose)
+
+    def covariance(self, x: Any) -> Tensor:
+        return self.uncertainty.covariance(x)
+
+    def sample(self, x: Any, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """At any number of points, in O((n + points) r) for each draw.
+
+        Matheron's rule: a draw of f at old and new points together, corrected by what is expected at the new
+        points of the difference between observations, of 0, and the draw.
+        """
+        source, layout, n = self.approximation.blueprint, self.factor.layout, len(self.approximation)
+        x, show = as_points_like(x, source.points), source.verbose
+        joint = source.join(x)
+        drawn = linalg.without_waiting(lambda: sample_prior(joint, count, generator, show), x.device)
+        old, new = drawn[:n], drawn[n:]  # the old in the tree's order
+        error = torch.randn(old.shape, generator=generator, dtype=old.dtype, device=old.device)
+        error = -old - self.noise[:-1, None].sqrt() * error
+        padded = torch.cat([error, error.new_zeros(1, count)])
+        correction = TreeSolution(self, filter_up(self.factor, padded)).predictor
+        return new + correction(x), layout.unsort(error)
+
+
+class TreeSolution(Solution):
+    """(K_h + noise)⁻¹ b for right-hand sides that have gone up the tree."""
+
+    factor: TreeFactorization
+
+    def __init__(self, factor: TreeFactorization, filtered: Filtered) -> None:
+        super().__init__(factor, factor.factor.layout.unpad(filtered.b))
+        self.filtered = filtered
+
+    @cached_property
+    def weights(self) -> Tensor:
+        return self.factor.factor.layout.unsort(self.predictor.weights)
+
+    @cached_property
+    def predictor(self) -> TreePredictor:
+        return descend(self.factor.approximation.blueprint, self.factor.factor, self.filtered)
+
+    def combine(self, change: Tensor) -> "TreeSolution":
+        return TreeSolution(self.factor, self.filtered.map(lambda x: x @ change.to(x)))
+
+    def gram(self) -> Tensor:
+        return quadratic_form(self.factor.factor, self.filtered)
+
+    @cached_property
+    def _gradient(self) -> tuple[list[Tensor], Tensor]:
+        """By the kernel's tensors and by the noise, which come from one sweep."""
+        source = self.factor.approximation.blueprint
+        return likelihood_gradient(source, self.factor.factor, self.filtered)
+
+    def kernel_gradient(self) -> list[Tensor]:
+        return self._gradient[0]
+
+    def noise_gradient(self) -> Tensor:
+        return self._gradient[1]

@@ -1,0 +1,158 @@
+"""What a Gaussian process learns, and the likelihood that it learns by."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from hck.estimators.base import FEW, HCKEstimator
+from hck.kernels import Kernel, make_kernel
+from hck.partition import Tree, leaf_size_for
+from hck.points import Points, VectorPoints
+from hck.preparation.trend import Trend
+from hck.process import Mixture
+from hck.selection import Learned, Observations, Space, evaluate, learn
+from hck.selection.process import standard_errors, start_lengthscales
+from hck.selection.work import Shape
+
+
+class ProcessLearning(HCKEstimator):
+    """Learning for Gaussian processes."""
+
+    ard: bool
+    bounds: dict[str, Any] | None
+    learn_size: int | None
+    lengthscale: Any
+    max_iter: int
+    n_restarts: int
+    optimizer: str | None
+    log_marginal_likelihood_value_: float
+    noise_: Any
+    posterior_: Mixture
+    theta_: np.ndarray
+    _space: Space
+    _trend: Trend
+
+    @property
+    def _shape(self) -> Shape:
+        return Shape(self.n_trees, self.leaf_size, self.rank)
+
+    def _start_kernel(self, points: Points, spread: float) -> Kernel:
+        if not isinstance(self.kernel, str):
+            return make_kernel(self.kernel, self.lengthscale)
+        assert isinstance(points, VectorPoints)
+        scale, d = self.lengthscale, points.n_features
+        if scale is None:
+            scale = start_lengthscales(points)
+            scale = self._clip("lengthscale", scale if self.ard else np.exp(np.log(scale).mean()))
+        elif self.ard and np.ndim(scale) == 0:
+            scale = np.full(d, float(scale))
+        return self._clip("scale", spread) * make_kernel(self.kernel, scale)
+
+    def _clip(self, name: str, value: Any, given: Any = None) -> Any:
+        """What was given for a parameter; else a default, within the bounds that it has."""
+        bounds = (self.bounds or {}).get(name)
+        if given is None and not isinstance(bounds, str | None) and np.shape(bounds) == (2,):
+            value = np.clip(value, *bounds)
+        value = value if given is None else given
+        return float(value) if np.ndim(value) == 0 else value
+
+    def _learn(self, space: Space, data: Observations, rng: np.random.RandomState) -> Learned:
+        """Parameters of the largest likelihood: fast steps on random trees first, then L-BFGS."""
+        if self.optimizer is None or not len(space.start):
+            return Learned(space.start, np.nan, [], True)
+        size = len(data.y) if self.learn_size is None else min(self.learn_size, len(data.y))
+        if isinstance(self.partition, Tree) and size < len(data.y):
+            raise ValueError(
+                f"a tree given as partition needs learn_size=None: it does not fit {size} of the points"
+            )
+        plan = partial(self._approximation, shape=self._shape, scouting=True)
+        fixed = self.n_restarts, size, self.jitter
+
+        def run(how: str, steps: int, start: np.ndarray | None = None) -> Learned:
+            return learn(space, data, plan, rng, how, steps, *fixed, start, bool(self.verbose))
+
+        if self.optimizer != "auto":
+            return run(self.optimizer, self.max_iter)
+        alone = size <= (self.leaf_size or leaf_size_for(size, self.rank))
+        if alone or (self._is_exact() and size <= FEW) or self.max_iter < 2:
+            return run("lbfgs", self.max_iter)
+        first = run("stochastic", self.max_iter // 2)
+        then = run("lbfgs", self.max_iter - self.max_iter // 2, first.theta)
+        return Learned(then.theta, then.value, first.history + then.history, then.converged)
+
+    # Likelihood -------------------------------------------------------------------------------------
+
+    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False) -> Any:
+        """The log-likelihood of all training data, at the best trend.
+
+        Parameters
+        ----------
+        theta : array-like of shape (n_parameters,), default=None
+            Logarithms of parameters, as in `theta_`; None for those that were learned.
+        eval_gradient : bool, default=False
+            Whether to return the gradient with respect to theta as well.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (n_parameters,), if `eval_gradient`
+        """
+        check_is_fitted(self, "posterior_")
+        if theta is None and not eval_gradient:
+            return self.log_marginal_likelihood_value_
+        theta = self.theta_ if theta is None else np.asarray(theta, dtype=float)
+        data = self._training_data()
+        found = [
+            evaluate(self._space, member.source, data, theta, self.jitter, eval_gradient)
+            for member in self.posterior_.members
+        ]
+        value = float(np.mean([one for one, _ in found]))
+        return (value, np.mean([slope for _, slope in found], 0)) if eval_gradient else value
+
+    def standard_errors(self, step: float = 1e-3) -> dict[str, np.ndarray]:
+        """Standard errors of the logarithms of the parameters: relative errors of the parameters, if small.
+
+        From the observed Fisher information, that is minus the second derivatives of the log-likelihood of
+        all training data at `theta_`, which are differences of its gradient: 2 · n_parameters evaluations.
+        NaN where the likelihood has no maximum. At a bound they mean nothing.
+
+        Parameters
+        ----------
+        step : float, default=1e-3
+            For the differences.
+
+        Returns
+        -------
+        dict
+            For each parameter's name, an array of its shape.
+        """
+        check_is_fitted(self, "posterior_")
+        if not len(self.theta_):
+            return {}
+        slope = partial(self.log_marginal_likelihood, eval_gradient=True)
+        return self._space.split(standard_errors(lambda theta: slope(theta)[1], self.theta_, step))
+
+    def plot_history(self, ax: Any = None) -> Any:
+        """Draw the objective at each step of learning; returns matplotlib's axes."""
+        from hck.plotting import plot_learning  # which needs matplotlib
+
+        check_is_fitted(self, "posterior_")
+        return plot_learning(self, ax=ax)
+
+    # Training data ----------------------------------------------------------------------------------
+
+    def _restore_training(self, values: Tensor) -> np.ndarray:
+        """Values at the training points with what the trend took away."""
+        features = self.posterior_.members[0].observations()[0][:, 1:]
+        return self._trend.restore(features.double().cpu(), values).cpu().numpy()
+
+    def _training_data(self) -> Observations:
+        """The observations; their points are those of the members."""
+        first = self.posterior_.members[0]
+        both, noise = first.observations()
+        return Observations(
+            first.source.points, both[:, 0], both[:, 1:], noise if np.ndim(self.noise_) else None
+        )

@@ -1,0 +1,159 @@
+"""The gradient of the log-likelihood of a Gaussian process, in closed form: a sweep down the tree.
+
+The gradient with respect to the blocks of K_h is a by-product of the smoother. With L = log N(b; 0, K),
+K = K_h + noise, w = K⁻¹ b, ẑ and P the mean and covariance of the latents given b, and g = M (ẑ_p − q)::
+
+    leaf j, B = D⁻¹ V:  ∂L/∂K(X_j, X_j) = ½ (w wᵀ − D⁻¹ + B P_p Bᵀ)
+                        ∂L/∂V_j         = w d_jᵀ + B (I − P_p (I + Θ_j))
+    inner node i:       ∂L/∂W_i         = (ẑ_i − W_i g) gᵀ + (W_i − A⁻ᵀ H_i) (M − M P_p M)
+
+and from there to kernel values: V = K(X, Z_p) C_p⁻ᵀ and W = C_i⁻¹ K(Z_i, Z_p) C_p⁻ᵀ. Since L does not change
+when latents are rotated, N_p = Σ_children (∂L/∂V)ᵀ V + (∂L/∂W)ᵀ W, and ∂L/∂W_p W_pᵀ for p itself, is
+symmetric, and ∂L/∂K(Z_p, Z_p) = −½ C_p⁻ᵀ N_p C_p⁻¹. `docs/mathematics.md` derives all of it.
+"""
+
+import torch
+from torch import Tensor
+
+from hck.backend import linalg
+from hck.backend.parallel import parallel_map
+from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.factor import Factor, Nodes
+from hck.hierarchy.smooth import Filtered, smooth_down
+from hck.points import Values
+
+
+def likelihood_gradient(
+    blueprint: Blueprint, factor: Factor, filtered: Filtered
+) -> tuple[list[Tensor], Tensor]:
+    """The gradient of log N(b; 0, K_h + noise), of all columns, for right-hand sides that have gone up.
+
+    Returns
+    -------
+    list of Tensor
+        With respect to each of the kernel's `tensors`.
+    Tensor of shape (n,)
+        With respect to the variance of the noise of each point, in the original order.
+    """
+
+    def work() -> tuple[list[Tensor], Tensor]:
+        sweep = _Gradient(blueprint, factor, filtered)
+        found = sweep.down()
+        return found, factor.layout.unpad(sweep.at_noise[:, None])[:, 0]
+
+    return linalg.without_waiting(work, factor.device)
+
+
+class _Gradient:
+    """The sweep down, which hands weights for kernel values to the kernel."""
+
+    def __init__(self, blueprint: Blueprint, factor: Factor, filtered: Filtered) -> None:
+        self.blueprint, self.factor, self.filtered = blueprint, factor, filtered
+        self.layout, self.rank, self.columns = factor.layout, factor.rank, filtered.b.shape[1]
+        self.kernel, self.device = blueprint.kernel, factor.device
+        self.identity = torch.eye(self.rank, dtype=factor.dtype, device=factor.device)
+        b = filtered.b
+        self.w = torch.zeros_like(b)
+        self.ambient = b.new_empty(self.layout.tree.n_leaves, self.rank, self.columns)  # d
+        self.at_noise = b.new_zeros(len(b))
+        self.total = [torch.zeros_like(tensor) for tensor in self.kernel.tensors()]
+
+    def down(self) -> list[Tensor]:
+        """The gradient with respect to the kernel's tensors; that for the noise is left in `at_noise`."""
+        layout, blueprint = self.layout, self.blueprint
+        state = smooth_down(self.factor, self.filtered, self.w, self.ambient)
+        self.covariance = self.factor.posterior()  # P
+        rotation = [
+            self.identity.new_zeros(stop - first, self.rank, self.rank) for first, stop in layout.levels
+        ]  # N
+        for level in range(len(layout.levels)):
+            blueprint.prepare(level)
+            if level == 0:
+                continue
+
+            def nodes(part: Nodes, level: int = level) -> tuple[Tensor, Tensor, list[Tensor]]:
+                return self._nodes(level, part, state)
+
+            parts = self.factor.nodes[level]
+            for part, (own, above, found) in zip(parts, parallel_map(nodes, parts, self.device), strict=True):
+                rotation[level][part.here] += own
+                rotation[level - 1].index_add_(0, part.parent, above)
+                self._add(found)
+        every = range(len(layout.leaves))
+        for k, (above, found) in enumerate(parallel_map(self._leaves, every, self.device)):
+            rotation[layout.leaf_levels[k]].index_add_(0, layout.within_level(k), above)
+            self._add(found)
+        for level, (first, stop) in enumerate(layout.levels):
+
+            def landmarks(part: slice, level: int = level, first: int = first) -> list[Tensor]:
+                here = slice(part.start - first, part.stop - first)
+                return self._landmarks(level, part, here, rotation[level][here])
+
+            for found in parallel_map(landmarks, blueprint.chunks(first, stop), self.device):
+                self._add(found)
+            blueprint.release(level)
+        return self.total
+
+    def _nodes(self, level: int, part: Nodes, state: list[Tensor]) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """What some inner nodes add to N of themselves and of their parents, and to the gradient."""
+        blueprint, first = self.blueprint, self.layout.levels[level][0]
+        nodes = slice(part.here.start + first, part.here.stop + first)
+        given = blueprint.node(level, nodes)
+        own, above = given.own, given.above
+        assert isinstance(given.far, Values)
+        assert own is not None
+        assert above is not None
+        w = given.transfer()
+        factor, h, m = part.unpack()
+        z, q = state[level][part.here], self.filtered.expected[level][part.here]
+        g = m @ (state[level - 1][part.parent] - q)
+        before = self.layout.levels[level - 1][0]
+        inner = m - m @ self.covariance[before + part.parent] @ m
+        at_w = (z - w @ g) @ g.mT
+        at_w += self.columns * ((w - linalg.unwhiten_(factor, h.clone())) @ inner)
+        weight = linalg.unwhiten_(above, linalg.unwhiten_(own, at_w.clone()).mT, part.parent)
+        return at_w @ w.mT, at_w.mT @ w, self.kernel.pull(given.far, weight)
+
+    def _leaves(self, k: int) -> tuple[Tensor, list[Tensor]]:
+        """What a batch of leaves adds to N of their parents, and to the gradient."""
+        layout, batch, count = self.layout, self.layout.leaves[k], self.columns
+        factor, y = self.factor.leaf_factor[k], self.factor.leaf_whitened[k]
+        w, d, covariance = (
+            self.w[batch.index],
+            self.ambient[batch.groups],
+            self.covariance[layout.parents(batch)],
+        )
+        basis = linalg.unwhiten_(factor, y.clone())  # B
+        weight = linalg.inverse(factor)
+        weight.baddbmm_(basis @ covariance, basis.mT, beta=-count / 2, alpha=count / 2)
+        weight.baddbmm_(w, w.mT, alpha=0.5)
+        if not batch.full:
+            weight.mul_(batch.mask[:, :, None])
+        self.at_noise[batch.index] = weight.diagonal(dim1=-2, dim2=-1)
+        given = self.blueprint.leaf(k)
+        assert isinstance(given.far, Values)
+        assert isinstance(given.own, Values)
+        found = self.kernel.pull(given.own, weight)
+        if layout.tree.depth == 0:
+            return self.identity.new_zeros(1, self.rank, self.rank), found
+        landmark = given.landmark
+        assert landmark is not None
+        rest = self.identity - covariance - covariance @ (y.mT @ y)
+        at_v = torch.baddbmm(w @ d.mT, basis, rest, alpha=count)
+        v = linalg.whiten_(landmark, given.far.tensor(), given.which)  # Vᵀ
+        weight = linalg.unwhiten_(landmark, at_v.mT.contiguous(), given.which)
+        return (v @ at_v).mT, [a + b for a, b in zip(found, self.kernel.pull(given.far, weight), strict=True)]
+
+    def _landmarks(self, level: int, part: slice, here: slice, rotation: Tensor) -> list[Tensor]:
+        """What the landmarks' own matrices of some inner nodes add to the gradient."""
+        if self.layout.tree.depth == 0:
+            return []
+        factor = self.blueprint.factors[level][here]
+        half = linalg.unwhiten_(factor, (rotation + rotation.mT) / 2)
+        weight = linalg.unwhiten_(factor, half.mT.contiguous()).mul_(-0.5)
+        z, block = self.blueprint.landmarks.points, self.blueprint.landmarks.blocks[self.layout.slot[part]]
+        return self.kernel.pull(Values(self.kernel, z, block, z, block), weight)
+
+    def _add(self, found: list[Tensor]) -> None:
+        for total, part in zip(self.total, found, strict=False):
+            total += part
