@@ -8,6 +8,7 @@ from torch import Tensor
 
 from hck.approximations.factorization import Factorization, Solution, needs_factorization
 from hck.backend.blocks import Blocks
+from hck.hierarchy.blueprint import check_noise
 from hck.hierarchy.forest import Predictor
 from hck.kernels import Kernel
 from hck.partition import Tree
@@ -108,12 +109,7 @@ class Approximation(ABC):
 
     def variances(self, noise: float | Tensor) -> Tensor:
         """The noise as one variance for each point, (n,), after a check."""
-        noise = torch.as_tensor(noise, dtype=self.dtype, device=self.device)
-        if noise.ndim and noise.shape != (len(self),):
-            raise ValueError(f"noise must be a number or have shape ({len(self)},), got {tuple(noise.shape)}")
-        if not bool((noise >= 0).all()):
-            raise ValueError("noise must be numbers, none negative")
-        return noise.expand(len(self))
+        return check_noise(noise, len(self), self.dtype, self.device)
 
     def columns(self, b: Any) -> Tensor:
         """Right-hand sides as columns, like the points in type and place."""

@@ -135,8 +135,7 @@ class Exact(Approximation):
         guides = self.guides
         if not isinstance(guides, Guides):
             guides = [guide.with_kernel(kernel, jitter) for guide in guides]
-        options = (self.tolerance, self.max_iter, self.memory_budget, self.verbose)
-        return Exact(kernel, self.points, guides, *options)
+        return replace(self, kernel=kernel, guides=guides, _kept={})
 
     @property
     def nbytes(self) -> int:

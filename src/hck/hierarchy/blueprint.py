@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -122,15 +121,8 @@ class Blueprint:
         noise : float or Tensor of shape (n,)
             In the original order.
         """
-        tree = self.layout.tree
-        noise = torch.as_tensor(noise, dtype=self.points.dtype, device=tree.device)
-        if noise.ndim and noise.shape != (tree.n_points,):
-            raise ValueError(
-                f"noise must be a number or have shape ({tree.n_points},), got {tuple(noise.shape)}"
-            )
-        if not (noise >= 0).all():
-            raise ValueError("noise must be numbers, none negative")
-        return self.layout.pad(noise.expand(tree.n_points), noise)[:, 0]
+        each = check_noise(noise, self.layout.tree.n_points, self.points.dtype, self.points.device)
+        return self.layout.pad(each, each)[:, 0]
 
     def landmark_factor(self, slots: Tensor, out: Tensor | None = None) -> Tensor:
         """C of inner nodes, given by their slots in the tree; `out` is memory that may be used for it."""
@@ -209,22 +201,25 @@ class Blueprint:
 def leaves_at_once(points: Points, n_leaves: int, rank: int, budget: int) -> Callable[[int, int], int]:
     """How many leaves to work on together, given their size and how many there are."""
     itemsize, d = points.dtype.itemsize, points.values_per_point
-    return partial(_leaves_at_once, n_leaves, itemsize, d, rank, budget, points.device)
+    return _LeavesAtOnce(itemsize, d, points.device, n_leaves, rank, budget)
 
 
-def _leaves_at_once(
-    n_leaves: int,
-    itemsize: int,
-    d: int,
-    rank: int,
-    budget: int,
-    device: torch.device,
-    width: int,
-    leaves: int,
-) -> int:
-    each = itemsize * (2 * width * (width + rank) + 4 * (width + rank) * d)
-    number = at_once(leaves, n_leaves, each, width * (width + rank) ** 2, budget, device)
-    return max(2, number + number % 2)  # siblings together
+@dataclass(frozen=True)
+class _LeavesAtOnce:
+    """A function that can be pickled without the points."""
+
+    itemsize: int
+    d: int
+    device: torch.device
+    n_leaves: int
+    rank: int
+    budget: int
+
+    def __call__(self, width: int, leaves: int) -> int:
+        both = width + self.rank
+        each = self.itemsize * (2 * width * both + 4 * both * self.d)
+        number = at_once(leaves, self.n_leaves, each, width * both**2, self.budget, self.device)
+        return max(2, number + number % 2)  # siblings together
 
 
 def build_matrix(blueprint: Blueprint) -> tuple[HierarchicalMatrix, Tensor]:
@@ -254,6 +249,16 @@ def build_matrix(blueprint: Blueprint) -> tuple[HierarchicalMatrix, Tensor]:
     for level in range(len(layout.levels)):
         blueprint.release(level)
     return HierarchicalMatrix(layout, residual, basis, torch.cat(transfer)), factors
+
+
+def check_noise(noise: float | Tensor, n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The noise as one variance for each of n points: shape (n,)."""
+    noise = torch.as_tensor(noise, dtype=dtype, device=device)
+    if noise.ndim and noise.shape != (n,):
+        raise ValueError(f"noise must be a number or have shape ({n},), got {tuple(noise.shape)}")
+    if not (noise >= 0).all():
+        raise ValueError("noise must be numbers, none negative")
+    return noise.expand(n)
 
 
 def default_jitter(kernel: Kernel, points: Points) -> float:

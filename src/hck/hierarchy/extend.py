@@ -31,66 +31,60 @@ class Visit:
     own: Blocks  # positions of the leaves' training points, in the tree's order
 
 
-def visits(
-    tree: Tree, leaves: list[Batch], x: Points, rank: int, budget: int, factored: bool = False
-) -> list[Visit]:
-    """New points in stacks by leaf, each stack within the memory budget.
+@dataclass(frozen=True)
+class Room:
+    """What a stack of visited leaves takes, and how much it may take.
+
+    Attributes
+    ----------
+    rank : int
+    budget : int
+        Bytes that temporaries should stay within.
+    factored : bool
+        Whether factors of the leaves are needed as well.
+    """
+
+    rank: int
+    budget: int
+    factored: bool = False
+
+    def needed(self, leaf_size: int, x: Points) -> tuple[int, int]:
+        """Bytes for a leaf, and for each new point in it."""
+        width, gathered = leaf_size + self.rank, 3 * x.values_per_point
+        per_leaf = gathered * width + self.factored * width**2
+        return x.dtype.itemsize * per_leaf, x.dtype.itemsize * ((3 + self.factored) * width + gathered)
+
+
+def visits(tree: Tree, leaves: list[Batch], x: Points, room: Room) -> list[Visit]:
+    """New points in blocks, each of one leaf, and the blocks in stacks within the memory budget.
 
     Parameters
     ----------
     leaves : list of Batch
         The leaves that are visited, those of similar size together.
-    factored : bool
-        Whether factors of the leaves are needed as well.
     """
     order, start, count = group_by(tree.route(x), tree.n_leaves)
     found = []
     for number, batch in enumerate(leaves):
-        width, gathered = batch.index.shape[1] + rank, 3 * x.values_per_point
-        per_leaf = x.dtype.itemsize * (gathered * width + factored * width**2)
-        per_point = x.dtype.itemsize * ((3 + factored) * width + gathered)
-        mine = start[batch.groups], count[batch.groups]
-        for row, new in by_leaf(order, *mine, per_leaf, per_point, budget):
-            own = Blocks(batch.index[row], batch.full)
-            found.append(Visit(new, number, row, batch.groups[row], own))
+        per_leaf, per_point = room.needed(batch.index.shape[1], x)
+        limit = per_chunk(per_point, room.budget, x.device)
+        limit = max(
+            limit, min(per_leaf, room.budget // 8) // per_point
+        )  # worth gathering a leaf's own points
+
+        def at_once(width: int, _: int, per_leaf: int = per_leaf, per_point: int = per_point) -> int:
+            return per_chunk(per_leaf + width * per_point, room.budget, x.device)
+
+        begin, size, leaf = pieces(start[batch.groups], count[batch.groups], limit)
+        for stack in batches(begin, size, at_once):
+            row, new = leaf[stack.groups], Blocks(order[stack.safe].where(stack.mask, -1), stack.full)
+            found.append(Visit(new, number, row, batch.groups[row], Blocks(batch.index[row], batch.full)))
     return found
 
 
 def leaves_of(tree: Tree) -> list[Batch]:
     """All leaves of a tree in batches, in which `visits` finds those with a similar number of new points."""
     return batches(tree.start[tree.leaves], tree.size[tree.leaves], lambda _, count: count)
-
-
-def by_leaf(
-    order: Tensor, start: Tensor, count: Tensor, per_leaf: int, per_point: int, budget: int
-) -> list[tuple[Tensor, Blocks]]:
-    """New points in blocks, each of one leaf, and the blocks in stacks within the memory budget.
-
-    Parameters
-    ----------
-    order : Tensor of shape (new points,)
-        The new points, those of a leaf one after another.
-    start, count : Tensor of shape (leaves,)
-        Where the new points of some leaves are in `order`.
-    per_leaf, per_point : int
-        Bytes that a leaf and each new point take.
-
-    Returns
-    -------
-    list of (Tensor of shape (blocks,), Blocks)
-        The leaves of the blocks, counted among these, and the positions of the new points.
-    """
-    limit = per_chunk(per_point, budget, order.device)
-    limit = max(limit, min(per_leaf, budget // 8) // per_point)  # worth the gathering of a leaf's own points
-
-    def at_once(width: int, _: int) -> int:
-        return per_chunk(per_leaf + width * per_point, budget, order.device)
-
-    begin, number, leaf = pieces(start, count, limit)
-    return [
-        (leaf[batch.groups], Blocks(order[batch.safe].where(batch.mask, -1), batch.full))
-        for batch in batches(begin, number, at_once)
-    ]
 
 
 @dataclass
@@ -140,7 +134,7 @@ class TreePredictor:
                 value = torch.baddbmm(value, far, self.landmark_weights[visit.leaf])
             out[visit.new.index] = value
 
-        every = visits(self.tree, leaves_of(self.tree), x, self.landmarks.rank, self.budget)
+        every = visits(self.tree, leaves_of(self.tree), x, Room(self.landmarks.rank, self.budget))
         for_each(evaluate, every, x.device, "Predict", verbose)
         return out[:-1]
 
@@ -182,7 +176,7 @@ def cross_matrix(hierarchical: "HierarchicalKernel", x: Any) -> Tensor:
     layout, rank = h.matrix.layout, h.landmarks.rank
     message = torch.zeros(h.tree.n_leaves, rank, len(x), dtype=x.dtype, device=x.device)
     near = torch.zeros(h.tree.n_points + 1, len(x), dtype=x.dtype, device=x.device)
-    for visit in visits(h.tree, layout.leaves, x, rank, h.budget):
+    for visit in visits(h.tree, layout.leaves, x, Room(rank, h.budget)):
         parent = h.tree.leaf_parent[visit.leaf]
         column = visit.new.index[:, None, :]
         keep = (visit.new.mask[:, None, :] & visit.own.mask[:, :, None]).nonzero(as_tuple=True)

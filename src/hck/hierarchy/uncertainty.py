@@ -10,7 +10,7 @@ from hck.backend import linalg
 from hck.backend.blocks import Blocks, group_by
 from hck.backend.parallel import for_each
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.extend import Visit, visits
+from hck.hierarchy.extend import Room, Visit, visits
 from hck.hierarchy.factor import Factor
 from hck.points import Points, as_points_like, cross, self_values
 
@@ -65,8 +65,8 @@ class Uncertainty:
             left = latent.sum(-2) - seen.u.square().sum(-2)
             out[visit.new.index] = left + self_values(self.blueprint.kernel, x, visit.new)
 
-        tree, leaves = self.factor.layout.tree, self.factor.layout.leaves
-        every = visits(tree, leaves, x, self.factor.rank, self.blueprint.budget, factored=True)
+        layout, room = self.factor.layout, Room(self.factor.rank, self.blueprint.budget, factored=True)
+        every = visits(layout.tree, layout.leaves, x, room)
         for_each(evaluate, every, x.device, "Predict: variance", verbose)
         return out[:-1].clamp_min(0)
 
