@@ -58,7 +58,7 @@ DEVICES: set[str] = {
     "partition.hyperplane",
     "partition.halving",
     "partition.cutter",
-    "hierarchy.ridge",
+    "branches.ridge",
     "hierarchy.factor",
     "experiments.tradeoff",
     "experiments.partitioning",
@@ -90,8 +90,15 @@ def folder_of(module):
 
 
 def imports(path):
-    """(module inside hck, name imported from it or None), wherever in the file the import is."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """(module inside hck, name imported from it or None), wherever in the file the import is.
+
+    A package may show what stands above it, imported at first use; what its `__init__` says of that to type
+    checkers alone is left out.
+    """
+    tree = ast.parse(path.read_text())
+    if path.name == "__init__.py":
+        tree.body = [node for node in tree.body if not _for_type_checkers(node)]
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "hck":
             for alias in node.names:
                 yield node.module.partition(".")[2], alias.name
@@ -99,6 +106,10 @@ def imports(path):
             for alias in node.names:
                 if alias.name.startswith("hck."):
                     yield alias.name.partition(".")[2], None
+
+
+def _for_type_checkers(node):
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 @pytest.mark.parametrize("path", modules(), ids=name_of)

@@ -10,9 +10,9 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from hck.branches.ridge import ridge
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.likelihood import log_likelihood
-from hck.hierarchy.ridge import ridge
 from hck.kernels import Matern
 from hck.settings import Settings
 from processes.common import Options, Record, mark

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from hck.approximations.base import Approximation, Factorization
 from hck.backend import linalg
+from hck.branches.ridge import bytes_needed, ridge
 from hck.hierarchy import Blueprint, HierarchicalKernel
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.forest import Predictor
 from hck.hierarchy.likelihood import Likelihood, log_likelihood
 from hck.hierarchy.posterior import Posterior, ridge_and_left_out, solve_filtered
-from hck.hierarchy.ridge import bytes_needed, ridge
 from hck.hierarchy.sample import sample_prior
 from hck.hierarchy.smooth import filter_up
 from hck.hierarchy.uncertainty import Uncertainty

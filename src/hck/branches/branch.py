@@ -12,10 +12,9 @@ from hck.backend.memory import resolve_budget
 from hck.branches.message import Message, Reply
 from hck.branches.trunk import Trunk, check_partition
 from hck.hierarchy.blueprint import Blueprint, leaves_at_once
-from hck.hierarchy.extend import Extension
+from hck.hierarchy.extend import Extension, landmark_weights
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.layout import Layout
-from hck.hierarchy.ridge import landmark_weights
 from hck.hierarchy.smooth import smooth_down
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
 from hck.partition.hyperplane import HyperplaneRule, as_vectors

@@ -10,6 +10,7 @@ from hck.backend import linalg
 from hck.backend.blocks import Blocks, batches, consecutive, group_by, pieces
 from hck.backend.memory import per_chunk
 from hck.backend.parallel import for_each
+from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.matrix import sweep
 from hck.kernels import Kernel
 from hck.partition import Landmarks, Tree
@@ -156,3 +157,23 @@ def cross_matrix(hierarchical: "HierarchicalKernel", x: Any) -> Tensor:
     for batch, basis in zip(layout.leaves, h.matrix.basis, strict=True):
         near[batch.index] += basis @ ambient[batch.groups]
     return layout.unpad(near)
+
+
+def landmark_weights(blueprint: Blueprint, ambient: Tensor) -> None:
+    """Put g = C_p⁻ᵀ d in place of what the leaves hear, d."""
+    layout = blueprint.layout
+    blueprint.prepare_leaves()
+
+    def work(k: int) -> None:
+        groups, factor = layout.leaves[k].groups, blueprint.factors[layout.leaf_levels[k]]
+        ambient[groups] = linalg.unwhiten_(factor, ambient[groups], layout.within_level(k))
+
+    for_each(work, range(len(layout.leaves)), blueprint.points.device)
+    for level in set(layout.leaf_levels):
+        blueprint.release(level)
+
+
+def extension(blueprint: Blueprint, w: Tensor, landmark_weights: Tensor) -> Extension:
+    """The function with weights w (n + 1, columns) in the tree's order."""
+    kernel, points, tree = blueprint.kernel, blueprint.points, blueprint.layout.tree
+    return Extension(kernel, tree, points, blueprint.landmarks, w[:-1], landmark_weights, blueprint.budget)

@@ -9,10 +9,9 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.hierarchy.blueprint import Blueprint, build_matrix
-from hck.hierarchy.extend import Extension, cross_matrix
+from hck.hierarchy.extend import Extension, cross_matrix, extension, landmark_weights
 from hck.hierarchy.factor import Factor, Stored
 from hck.hierarchy.matrix import HierarchicalMatrix, sweep
-from hck.hierarchy.ridge import extension, landmark_weights
 from hck.kernels import Kernel
 from hck.partition import Landmarks, Tree
 from hck.points import DensePoints, Points

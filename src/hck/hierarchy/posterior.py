@@ -10,11 +10,10 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.extend import Extension
+from hck.hierarchy.extend import Extension, extension, landmark_weights
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
 from hck.hierarchy.likelihood import evidence, least_squares, quadratic_form, subtract_trend
-from hck.hierarchy.ridge import extension, landmark_weights
 from hck.hierarchy.sample import sample_prior
 from hck.hierarchy.smooth import Filtered, filter_up
 from hck.hierarchy.uncertainty import Uncertainty
