@@ -34,21 +34,9 @@ HEIGHT = {name: height for height, names in enumerate(FLOORS) for name in names}
 UPWARD: set[tuple[str, str]] = {
     ("persistence.model", "estimators"),
     ("persistence.classes", "estimators"),
-    ("outofcore.fit", "estimators"),
-    ("outofcore.estimators", "estimators"),
-    ("dask.tasks", "estimators"),
-    ("dask.shuffle", "estimators"),
-    ("dask.sampling", "estimators"),
-    ("dask.ridge", "estimators"),
-    ("dask.model", "estimators"),
-    ("dask.gaussian_process", "estimators"),
-    ("dask.fit", "estimators"),
-    ("dask.devices", "estimators"),
-    ("dask.base", "estimators"),
 }
 PRIVATE: set[tuple[str, str]] = {
     ("persistence.classes", "selection.space"),
-    ("dask.base", "estimators.base"),
 }
 DEVICES: set[str] = {
     "selection.work",

@@ -14,6 +14,8 @@ from hck.branches.assemble import assemble, assemble_forest
 from hck.branches.branch import Branch
 from hck.branches.drive import Clock, Store, drive
 from hck.branches.message import Message, Reply
+from hck.branches.piece import Piece, Probes, Share
+from hck.branches.plan import Plan
 from hck.branches.ridge import ridge
 from hck.branches.trunk import Trunk, branches_for
 
@@ -21,7 +23,11 @@ __all__ = [
     "Branch",
     "Clock",
     "Message",
+    "Piece",
+    "Plan",
+    "Probes",
     "Reply",
+    "Share",
     "Store",
     "Trunk",
     "assemble",

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
+from hck.branches.piece import Piece
 from hck.branches.trunk import Trunk, compact
 from hck.hierarchy.extend import Extension
 from hck.hierarchy.forest import share_points
@@ -38,17 +39,21 @@ def assemble(trunk: Trunk, parts: list[Extension], rows: list[Tensor]) -> Extens
     return Extension(trunk.kernel, tree, own, compact(landmarks), weights, heard, budget)
 
 
-def assemble_forest(
-    trunks: list[Trunk], parts: list[list[Extension]], rows: list[list[Tensor]]
-) -> list[Extension]:
-    """The same for several trees over the same points, which they then share."""
+def assemble_forest(trunks: list[Trunk], pieces: list[list[Piece]]) -> list[Extension]:
+    """The same for the pieces of several trees over the same points, which they then share."""
     points: Points | None = None
     found = []
-    for each in zip(trunks, parts, rows, strict=True):
-        made = assemble(*each)
+    for trunk, mine in zip(trunks, pieces, strict=True):
+        made = assemble_pieces(trunk, mine)
         points = made.points.take(made.tree.order.argsort()) if points is None else points
         found.append(share_points(made, points))
     return found
+
+
+def assemble_pieces(trunk: Trunk, pieces: list[Piece]) -> Extension:
+    """The same for the pieces of one tree."""
+    rows = [piece.rows for piece in pieces if piece.rows is not None]
+    return assemble(trunk, [piece.extension for piece in pieces], rows)
 
 
 def _join_trees(trunk: Trunk, parts: list[Extension], rows: list[Tensor]) -> Tree:

@@ -12,7 +12,7 @@ import torch
 
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
-from hck.estimators.branched import Plan
+from hck.branches import Plan
 from hck.hierarchy import Extension
 from hck.partition import Landmarks
 from hck.preparation.scaling import Scaling

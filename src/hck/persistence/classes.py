@@ -21,10 +21,9 @@ from hck.approximations.taper import Pattern, Taper
 from hck.approximations.tapered import TaperedPredictor
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
-from hck.branches import Message, Trunk
+from hck.branches import Message, Piece, Plan, Trunk
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.estimators.base import HCKEstimator
-from hck.estimators.branched import Piece, Plan
 from hck.hierarchy import Blueprint, Extension, Forest
 from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
