@@ -9,11 +9,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from hck.estimators.ridge import RidgeEstimator, describe_ridge
+from hck.estimators.ridge import SAVED, RidgeEstimator, describe_ridge, device_of
+from hck.persistence.classes import saved
 from hck.preparation.coding import signs
 from hck.selection.loss import Calibration, LogLoss
 
 
+@saved(*SAVED, "classes_", "calibration_", device=device_of)
 @describe_ridge
 class HCKClassifier(ClassifierMixin, RidgeEstimator):
     """Classification with a hierarchically compositional kernel.

@@ -19,12 +19,18 @@ from hck.hierarchy.mixture import Mixture
 from hck.hierarchy.posterior import Posterior
 from hck.kernels import Kernel, make_kernel
 from hck.partition import Tree, leaf_size_for
+from hck.persistence.classes import saved
 from hck.points import DensePoints, Points, VectorPoints
 from hck.preparation.trend import Trend
 from hck.selection import Learned, Observations, Space, evaluate, learn
 from hck.selection.work import Shape
 
 
+@saved(
+    *("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_", "coefficients_"),
+    *("log_marginal_likelihood_value_", "posterior_", "residuals_", "_space", "_trend"),
+    device=lambda model: model.posterior_.members[0].y.device,
+)
 @describe_parameters
 class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
     """Gaussian process regression with a hierarchically compositional kernel.

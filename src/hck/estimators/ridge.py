@@ -71,6 +71,14 @@ rank : "auto" or int, default="auto"
 {settings}"""
 
 
+# What is saved of a fitted regressor or classifier, and where it computes.
+SAVED = ("forest_", "intercept_", "selection_", "residuals_", "_scaling", "_left_out", "_used", "_weight")
+
+
+def device_of(model: "RidgeEstimator") -> torch.device:
+    return model.forest_.members[0].points.device
+
+
 def describe_ridge(cls: type) -> type:
     """Put the shared parameters and attributes into the docstring of an estimator."""
     cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", _PARAMETERS.replace("\n", "\n    "))
