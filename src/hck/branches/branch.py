@@ -1,7 +1,6 @@
 """A branch of a tree, with its points."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +18,7 @@ from hck.hierarchy.smooth import smooth_down
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
 from hck.partition.hyperplane import HyperplaneRule, as_vectors
 from hck.points import Points, VectorPoints
+from hck.settings import Settings
 
 
 @dataclass
@@ -41,10 +41,7 @@ class Branch:
         trunk: Trunk,
         number: int,
         points: Points,
-        leaf_size: int | None = None,
-        partition: Any = "random_projection",
-        landmarks: Any = "uniform",
-        memory_budget: Any = None,
+        settings: Settings,
         generator: torch.Generator | None = None,
     ) -> "Branch":
         """Cut the points of a branch further, and choose landmarks.
@@ -55,10 +52,10 @@ class Branch:
             Which of the trunk's branches it is.
         points : Points
             All that `trunk.route` sends to it.
-        leaf_size : int or None
-            n₀; None: between r and 2r.
+        settings : Settings
+            Those of the trunk, with the memory budget of one branch.
         """
-        check_partition(partition)
+        check_partition(settings.partition)
         if len(points) == 0:
             raise ValueError(
                 f"branch {number} has no points: so many are alike that the sample did not separate them; "
@@ -67,11 +64,11 @@ class Branch:
         device, n, rank = points.device, len(points), trunk.rank
         generator = torch.Generator(device).manual_seed(0) if generator is None else generator
         kernel = trunk.kernel.to(device, points.dtype)
-        tree = make_tree(partition, points, kernel, rank, leaf_size, generator)
+        tree = make_tree(settings.partition, points, kernel, rank, settings.leaf_size, generator)
         tree = _under_a_node(tree, as_vectors(points))
         points = points.take(tree.order)
         own = _without_the_node(tree)
-        chosen = choose_landmarks(landmarks, points, own, rank, kernel, generator)
+        chosen = choose_landmarks(settings.landmarks, points, own, rank, kernel, generator)
         above = trunk.above(number).to(device)
         more = [above] if chosen.points is points else [chosen.points, above]
         offset = 0 if chosen.points is points else n
@@ -81,7 +78,7 @@ class Branch:
         blocks = chosen.blocks.index
         index[1:, : blocks.shape[1]] = torch.where(blocks >= 0, blocks + offset, -1)
         joined = Landmarks(points, Blocks(index, bool((index >= 0).all())))
-        budget = resolve_budget(memory_budget, device)
+        budget = resolve_budget(settings.memory_budget, device)
         layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, rank, budget)).cut(1).bundle(0)
         return cls(Blueprint(kernel, points, joined, trunk.jitter, layout, budget))
 

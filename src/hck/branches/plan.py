@@ -17,6 +17,7 @@ from hck.points import Points, as_points
 from hck.preparation.coding import Coding
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
+from hck.settings import Settings
 
 _PROBED = 100_000  # rows that are predicted from all others, about
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
@@ -69,16 +70,15 @@ class Plan:
         """The numbers of the branches of each tree."""
         return [range(trunk.n_branches) for trunk in self.trunks]
 
+    def settings(self, rank: int, jitter: float | None = None) -> Settings:
+        """Of trunks and branches."""
+        return Settings(rank, self.leaf_size, self.partition, self.landmarks, jitter, self.memory_budget)
+
     def cut(self, x: np.ndarray, n_branches: int, rank: int, jitter: float | None) -> "Plan":
         """With a trunk for each tree, by a sample of the points."""
-        points = self.points(x)
-        trunks = [
-            Trunk.of(
-                *(self.kernel, points, n_branches, rank, self.partition, self.landmarks, jitter),
-                torch.Generator(points.device).manual_seed(seed),
-            )
-            for seed in self.seeds
-        ]
+        points, settings = self.points(x), self.settings(rank, jitter)
+        generators = [torch.Generator(points.device).manual_seed(seed) for seed in self.seeds]
+        trunks = [Trunk.of(self.kernel, points, n_branches, settings, each) for each in generators]
         return replace(self, trunks=trunks)
 
     def points(self, x: Any) -> Points:
@@ -102,13 +102,10 @@ class Plan:
 
     def grow(self, tree: int, branch: int, x: Any) -> Branch:
         """A branch, of the features as they came."""
-        points = self.points(x)
+        points, trunk = self.points(x), self.trunks[tree]
         seed = (self.seeds[tree] + 7919 * (branch + 1)) % (2**31 - 1)
-        return Branch.grow(
-            *(self.trunks[tree], branch, points),
-            *(self.leaf_size, self.partition, self.landmarks, self.memory_budget),
-            torch.Generator(points.device).manual_seed(seed),
-        )
+        generator = torch.Generator(points.device).manual_seed(seed)
+        return Branch.grow(trunk, branch, points, self.settings(trunk.rank), generator)
 
     def up(self, tree: int, branch: int, share: Share) -> Message:
         """What a branch sends up."""

@@ -10,7 +10,7 @@ from distributed import Client, Future
 from hck.branches import Piece, Plan
 from hck.dask import tasks
 from hck.dask.cluster import GONE, bring, explained, lazy, wait_for
-from hck.dask.tasks import Entry, Found, Member
+from hck.dask.tasks import AtPoints, Member, Values
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Model:
         return [group for group in every if group]
 
     def values(self, blocks: list[Any]) -> list[list[Any]]:
-        """The branches' functions at new points, lazily: for each block lists of lists of `Found`."""
+        """The branches' functions at new points, lazily: for each block lists of lists of `AtPoints`."""
         groups = self.groups()
         found = []
         for block in blocks:
@@ -79,13 +79,13 @@ class Model:
                 mine.append(lazy(tasks.take)(made, k))
         return by_block
 
-    def now(self, x: np.ndarray, variances: bool = False) -> tuple[list[list[Found]], list[list[Found]]]:
+    def now(self, x: np.ndarray, variances: bool = False) -> tuple[Values, Values]:
         """Values, and variances if wanted, at points that are here; asks only branches that have some."""
         own = [self.plan.split(tree, x) for tree in range(self.n_trees)]
         some = [[(t, k) for t, k in group if len(own[t][k])] for group in self.groups()]
         values, spreads = [], []
         for group in filter(None, some):
-            entries = [Entry(t, own[t][k], x[own[t][k]]) for t, k in group]
+            entries = [AtPoints(t, own[t][k], x[own[t][k]]) for t, k in group]
             values.append(lazy(tasks.evaluate)(self.shared, self._of(group), entries))
             if variances:
                 made = lazy(tasks.variances)(self.shared, self._of(group), [entries])

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hck.branches import Piece, Trunk
 from hck.branches.assemble import assemble_pieces
-from hck.dask.tasks import Found, together
+from hck.dask.tasks import Values, together
 from hck.hierarchy import Blueprint
 from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
@@ -17,8 +17,6 @@ from hck.hierarchy.likelihood import Likelihood
 from hck.hierarchy.mixture import Mixture
 from hck.hierarchy.posterior import Conditioned, Posterior
 from hck.preparation.trend import Trend
-
-Values = list[list[Found]]
 
 
 class Evaluated(Conditioned):

@@ -21,35 +21,14 @@ Member = tuple[int, int]  # a tree and one of its branches
 
 
 @dataclass
-class Entry:
-    """New points that fall into a branch.
+class AtPoints:
+    """Numbers of new points that fall into a branch: their features, or what the branch says of them.
 
     Attributes
     ----------
     tree : int
     where : ndarray of shape (points,)
-        Where they are in their block.
-    x : ndarray of shape (points, d)
-    """
-
-    tree: int
-    where: np.ndarray
-    x: np.ndarray
-
-    @property
-    def nbytes(self) -> int:
-        return self.where.nbytes + self.x.nbytes
-
-
-@dataclass
-class Found:
-    """What a branch says of new points.
-
-    Attributes
-    ----------
-    tree : int
-    where : ndarray of shape (points,)
-        Where they are in their block.
+        Where the points are in their block.
     values : ndarray of shape (points,) or (points, columns)
     """
 
@@ -60,6 +39,9 @@ class Found:
     @property
     def nbytes(self) -> int:
         return self.where.nbytes + self.values.nbytes
+
+
+Values = list[list[AtPoints]]  # of several groups of branches
 
 
 @dataclass
@@ -89,8 +71,8 @@ class Outcome:
     gram: Tensor | None
 
 
-@sizeof.register((Block, Share, Entry, Found, Piece))
-def _sizeof(held: Block | Share | Entry | Found | Piece) -> int:
+@sizeof.register((Block, Share, AtPoints, Piece))
+def _sizeof(held: Block | Share | AtPoints | Piece) -> int:
     """How many bytes Dask may count on getting back when it moves something to disk."""
     return held.nbytes
 
@@ -168,40 +150,40 @@ def count(x: np.ndarray) -> int:
     return len(x)
 
 
-def route(plan: Plan, groups: list[list[Member]], x: np.ndarray) -> list[list[Entry]]:
+def route(plan: Plan, groups: list[list[Member]], x: np.ndarray) -> list[list[AtPoints]]:
     """New points for the branches of some groups."""
     own = {tree: _own(plan, tree, x) for tree in {tree for group in groups for tree, _ in group}}
-    return [[Entry(tree, own[tree][k], x[own[tree][k]]) for tree, k in group] for group in groups]
+    return [[AtPoints(tree, own[tree][k], x[own[tree][k]]) for tree, k in group] for group in groups]
 
 
-def evaluate(plan: Plan, pieces: list[Piece], entries: list[Entry]) -> list[Found]:
+def evaluate(plan: Plan, pieces: list[Piece], entries: list[AtPoints]) -> list[AtPoints]:
     """The functions of branches at new points."""
     found, plan = [], ready(plan)
     for piece, entry in zip(pieces, entries, strict=True):
-        if len(entry.x):
+        if len(entry.values):
             with one_core():
                 made = moved(plan, piece.extension, torch.device(plan.device))
-                values = made(plan.points(entry.x)).cpu().numpy()
-            found.append(Found(entry.tree, entry.where, values))
+                values = made(plan.points(entry.values)).cpu().numpy()
+            found.append(AtPoints(entry.tree, entry.where, values))
     return found
 
 
-def variances(plan: Plan, pieces: list[Piece], blocks: list[list[Entry]]) -> list[list[Found]]:
+def variances(plan: Plan, pieces: list[Piece], blocks: list[list[AtPoints]]) -> list[list[AtPoints]]:
     """The variances of branches' latent functions at new points of several blocks.
 
     A branch is factored once, and then forgotten.
     """
-    found: list[list[Found]] = [[] for _ in blocks]
+    found: list[list[AtPoints]] = [[] for _ in blocks]
     plan = ready(plan)
     for piece, *entries in zip(pieces, *blocks, strict=True):
-        x = np.concatenate([entry.x for entry in entries])
+        x = np.concatenate([entry.values for entry in entries])
         if len(x):
             with one_core():
                 made = _uncertainty(plan, piece, plan.trunks[entries[0].tree].jitter)
                 values = made.variance(plan.points(x)).cpu().numpy()
-            stops = np.cumsum([len(entry.x) for entry in entries])[:-1]
+            stops = np.cumsum([len(entry.values) for entry in entries])[:-1]
             for mine, entry, own in zip(found, entries, np.split(values, stops), strict=True):
-                mine.append(Found(entry.tree, entry.where, own))
+                mine.append(AtPoints(entry.tree, entry.where, own))
     return found
 
 
@@ -216,7 +198,7 @@ def _uncertainty(plan: Plan, piece: Piece, jitter: float) -> Uncertainty:
     return Uncertainty(source, factor, piece.above.to(own.weights.device)[None])
 
 
-def together(found: list[list[Found]], tree: int, n: int) -> np.ndarray:
+def together(found: Values, tree: int, n: int) -> np.ndarray:
     """What the branches of a tree said of n points, in their order."""
     mine = [each for group in found for each in group if each.tree == tree]
     out = np.zeros((n, *mine[0].values.shape[1:]), mine[0].values.dtype)
@@ -225,7 +207,7 @@ def together(found: list[list[Found]], tree: int, n: int) -> np.ndarray:
     return out
 
 
-def average(found: list[list[Found]], n_trees: int, n: int, intercept: np.ndarray, dtype: str) -> np.ndarray:
+def average(found: Values, n_trees: int, n: int, intercept: np.ndarray, dtype: str) -> np.ndarray:
     """The mean over trees at n points, and the intercept: shape (n, columns)."""
     total = np.zeros((n, len(intercept)), dtype)
     for tree in range(n_trees if n else 0):

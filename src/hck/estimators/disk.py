@@ -1,11 +1,13 @@
 """Estimators for data on disk."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -30,6 +32,7 @@ from hck.estimators.branched import (
 from hck.estimators.classifier import HCKClassifier
 from hck.estimators.regressor import HCKRegressor
 from hck.estimators.ridge import RidgeEstimator
+from hck.kernels import Kernel
 from hck.outofcore.job import Job
 from hck.outofcore.rows import as_rows, check_numbers
 from hck.outofcore.store import Pieces, train
@@ -44,31 +47,31 @@ _MAY_CHANGE = ("memory_budget", "verbose")  # while a run goes on
 class DiskRidge(RidgeEstimator):
     """Ridge regression whose tree is on disk, branch by branch."""
 
-    folder: Any
+    folder: str | os.PathLike[str] | None
     _plain: type[RidgeEstimator]
 
     def __init__(
         self,
-        kernel: Any = "auto",
+        kernel: str | Kernel = "auto",
         *,
-        lengthscale: Any = "auto",
-        alpha: Any = "auto",
-        scale: Any = "auto",
-        fit_time: Any = "balanced",
+        lengthscale: ArrayLike | None = "auto",
+        alpha: float | str = "auto",
+        scale: str | None = "auto",
+        fit_time: float | str = "balanced",
         leave_one_out: bool = True,
-        approximation: Any = "hierarchical",
-        n_trees: Any = "auto",
-        rank: Any = "auto",
+        approximation: str = "hierarchical",
+        n_trees: int | str = "auto",
+        rank: int | str = "auto",
         leaf_size: int | None = None,
-        partition: Any = "random_projection",
-        landmarks: Any = "uniform",
+        partition: str = "random_projection",
+        landmarks: str = "uniform",
         jitter: float | None = None,
-        device: Any = None,
+        device: str | torch.device | None = None,
         dtype: str = "float64",
-        memory_budget: Any = None,
-        random_state: Any = None,
+        memory_budget: float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
-        folder: Any = None,
+        folder: str | os.PathLike[str] | None = None,
     ) -> None:
         assign(self, locals())
 

@@ -35,3 +35,7 @@ def __getattr__(name: str) -> Any:
     if name == "ridge":
         return import_module("hck.branches.ridge").ridge
     raise AttributeError(f"module 'hck.hierarchy' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

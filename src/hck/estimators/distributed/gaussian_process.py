@@ -1,9 +1,12 @@
 """Gaussian process regression on a cluster."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from distributed import Client
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 
 from hck.branches import Plan
@@ -18,6 +21,7 @@ from hck.estimators.distributed.sizes import Sizes
 from hck.estimators.gaussian_process import HCKGaussianProcessRegressor
 from hck.hierarchy.likelihood import evidence_from_gram
 from hck.hierarchy.mixture import Mixture
+from hck.kernels import Kernel
 from hck.preparation.sample import Sample
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
@@ -31,6 +35,20 @@ def describe_process(cls: Any) -> Any:
     parameters = plain.split("Parameters\n    ----------\n    ")[1].split("\n\n    Attributes")[0]
     cls.__doc__ = cls.__doc__.replace("{parameters}", parameters)
     return describe_parameters(cls)
+
+
+_ELSEWHERE = "not there on a cluster: use to_local()"
+
+
+def _after_to_local(name: str) -> Any:
+    """A method that is refused."""
+
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        """After `to_local` only."""
+        raise NotImplementedError(f"{name} is {_ELSEWHERE}.{name}")
+
+    method.__name__ = name
+    return method
 
 
 @describe
@@ -86,29 +104,29 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
 
     def __init__(
         self,
-        kernel: Any = "matern32",
+        kernel: str | Kernel = "matern32",
         *,
-        lengthscale: Any = None,
+        lengthscale: ArrayLike | None = None,
         ard: bool = True,
         noise: float | None = None,
-        trend: Any = "constant",
+        trend: str | Callable[[Any], Any] = "constant",
         optimizer: str | None = "auto",
         max_iter: int = 100,
         n_restarts: int = 0,
         bounds: dict[str, Any] | None = None,
         priors: dict[str, Any] | None = None,
         learn_size: int | None = 20_000,
-        approximation: Any = "hierarchical",
+        approximation: str = "hierarchical",
         n_trees: int = 1,
         rank: int = 128,
         leaf_size: int | None = None,
-        partition: Any = "random_projection",
-        landmarks: Any = "uniform",
+        partition: str = "random_projection",
+        landmarks: str = "uniform",
         jitter: float | None = None,
-        device: Any = None,
+        device: str | torch.device | None = None,
         dtype: str = "float64",
-        memory_budget: Any = None,
-        random_state: Any = None,
+        memory_budget: float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         client: Client | None = None,
         n_branches: int | None = None,
@@ -198,7 +216,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         std : the same, if `return_std`
         """
         if return_cov:
-            raise ValueError("covariances between points are not there on a cluster: use to_local().predict")
+            raise ValueError(f"covariances between points are {_ELSEWHERE}.predict")
         noise = float(self.noise_) if observed and hasattr(self, "noise_") else 0.0
         if not is_lazy(X):
             x = self._new(X)
@@ -245,7 +263,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         self._check_fitted()
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
-        return self._refuse("log_marginal_likelihood with theta or a gradient")
+        raise NotImplementedError(f"theta or a gradient is {_ELSEWHERE}.log_marginal_likelihood")
 
     def plot_history(self, ax: Any = None) -> Any:
         """Draw the objective at each step of learning; returns matplotlib's axes."""
@@ -254,27 +272,8 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         self._check_fitted()
         return plot_learning(self, ax=ax)
 
-    def standard_errors(self, step: float = 1e-3) -> Any:
-        """After `to_local` only."""
-        return self._refuse("standard_errors")
-
-    def loo_predict(self, return_std: bool = False) -> Any:
-        """After `to_local` only."""
-        return self._refuse("loo_predict")
-
-    def loo_metrics(self) -> Any:
-        """After `to_local` only."""
-        return self._refuse("loo_metrics")
-
-    def sample_prior(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
-        """After `to_local` only."""
-        return self._refuse("sample_prior")
-
-    def sample_posterior(
-        self, X: Any, n_samples: int = 1, random_state: Any = 0, observed: bool = False
-    ) -> Any:
-        """After `to_local` only."""
-        return self._refuse("sample_posterior")
-
-    def _refuse(self, what: str) -> Any:
-        raise NotImplementedError(f"{what} is not there on a cluster: use to_local().{what.split()[0]}")
+    standard_errors = _after_to_local("standard_errors")
+    loo_predict = _after_to_local("loo_predict")
+    loo_metrics = _after_to_local("loo_metrics")
+    sample_prior = _after_to_local("sample_prior")
+    sample_posterior = _after_to_local("sample_posterior")

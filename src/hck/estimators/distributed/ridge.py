@@ -4,7 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from distributed import Client
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.metrics import accuracy_score
 
@@ -22,6 +24,7 @@ from hck.estimators.distributed.base import OnCluster, RegressorOnCluster, as_ar
 from hck.estimators.distributed.sizes import Sizes
 from hck.estimators.regressor import HCKRegressor
 from hck.estimators.ridge import RidgeEstimator, describe_ridge
+from hck.kernels import Kernel
 from hck.preparation.coding import OneAgainstAll
 from hck.preparation.sample import Sample
 from hck.selection.auto import Selection
@@ -35,24 +38,24 @@ class RidgeOnCluster(OnCluster, RidgeEstimator):
 
     def __init__(
         self,
-        kernel: Any = "auto",
+        kernel: str | Kernel = "auto",
         *,
-        lengthscale: Any = "auto",
-        alpha: Any = "auto",
-        scale: Any = "auto",
-        fit_time: Any = "balanced",
+        lengthscale: ArrayLike | None = "auto",
+        alpha: float | str = "auto",
+        scale: str | None = "auto",
+        fit_time: float | str = "balanced",
         leave_one_out: bool = True,
-        approximation: Any = "hierarchical",
-        n_trees: Any = "auto",
-        rank: Any = "auto",
+        approximation: str = "hierarchical",
+        n_trees: int | str = "auto",
+        rank: int | str = "auto",
         leaf_size: int | None = None,
-        partition: Any = "random_projection",
-        landmarks: Any = "uniform",
+        partition: str = "random_projection",
+        landmarks: str = "uniform",
         jitter: float | None = None,
-        device: Any = None,
+        device: str | torch.device | None = None,
         dtype: str = "float64",
-        memory_budget: Any = None,
-        random_state: Any = None,
+        memory_budget: float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         client: Client | None = None,
         n_branches: int | None = None,
