@@ -15,14 +15,15 @@ from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.likelihood import Likelihood
 from hck.hierarchy.mixture import Mixture
-from hck.hierarchy.posterior import Conditioned, Posterior
+from hck.hierarchy.posterior import Posterior, half_covariance
 from hck.preparation.trend import Trend
 
 
-class Evaluated(Conditioned):
-    """The process of a tree at points where its branches were evaluated, and nowhere else.
+@dataclass
+class Evaluated:
+    """The process of a tree at points where its branches were evaluated: a member of a `Mixture`.
 
-    Parameters
+    Attributes
     ----------
     found : Likelihood
     values : Tensor of shape (points, 1 + trends)
@@ -31,22 +32,22 @@ class Evaluated(Conditioned):
         The variance of f if β were known.
     """
 
-    def __init__(self, found: Likelihood, values: Tensor, latent: Tensor | None) -> None:
-        self.y, self.latent = values, latent
-        self.coefficients, self.precision = found.coefficients, found.precision
+    found: Likelihood
+    values: Tensor
+    latent: Tensor | None
 
-    def mean(self, x: Any, verbose: bool = False) -> Tensor:
-        return self.y[:, :1] - self.trend(x) @ self.coefficients.to(self.y)
+    def predict(self, x: None, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The mean, given the trend's features: shape (points,)."""
+        return self.values[:, 0] + self._unexplained(trend, self.found.coefficients)[:, 0]
 
-    def trend(self, x: Any) -> Tensor:
-        return self.y[:, 1:]
-
-    def latent_variance(self, x: Any, verbose: bool = False) -> Tensor:
+    def variance(self, x: None, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The variance of the latent function, trend included: shape (points,)."""
         assert self.latent is not None
-        return self.latent
+        return self.latent + self._unexplained(trend, half_covariance(self.found.precision)).square().sum(1)
 
-    def latent_covariance(self, x: Any) -> Tensor:
-        raise NotImplementedError("covariances between points are not there on a cluster")
+    def _unexplained(self, trend: Tensor, change: Tensor) -> Tensor:
+        """What a change of β, of shape (trends, columns), does: shape (points, columns)."""
+        return (trend.to(self.values) - self.values[:, 1:]) @ change.to(self.values)
 
 
 @dataclass
