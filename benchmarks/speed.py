@@ -27,9 +27,9 @@ from rich.table import Table
 
 from hck import HCKRegressor
 from hck.backend.reuse import reusing
+from hck.branches.ridge import ridge
 from hck.datasets import is_at_hand, load
 from hck.hierarchy.blueprint import DEFAULT_JITTER, Blueprint
-from hck.hierarchy.ridge import ridge
 from hck.kernels import Gaussian, Kernel, Laplace
 from hck.metrics import relative_error
 from hck.settings import Settings

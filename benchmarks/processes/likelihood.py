@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from hck.approximations import TreeKernel
+from hck.branches.ridge import ridge
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.ridge import ridge
 from hck.kernels import Matern
 from hck.process import log_likelihood
 from hck.settings import Settings

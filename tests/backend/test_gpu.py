@@ -5,10 +5,10 @@ import torch
 
 from hck.backend import linalg
 from hck.backend.blocks import Blocks
+from hck.branches.ridge import ridge
 from hck.errors import NumericalWarning
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.factor import Factor
-from hck.hierarchy.ridge import ridge
 from hck.hierarchy.smooth import smooth_down
 from hck.kernels import Gaussian, InverseMultiquadric, Laplace, Matern
 from hck.points import DensePoints, cross

@@ -13,6 +13,7 @@ from hck.hierarchy.uncertainty import Uncertainty
 from hck.kernels import Gaussian, Laplace, Matern
 from hck.partition import Landmarks
 from hck.points import DensePoints
+from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -30,13 +31,11 @@ def in_pieces(x, y, noise, kernel, n_branches=4, rank=12, leaf_size=20, landmark
     sample = x[
         torch.randperm(len(x), generator=torch.Generator().manual_seed(1))[: max(n_branches, len(x) // 2)]
     ]
-    trunk = Trunk.of(kernel, DensePoints(sample), n_branches, rank, landmarks=landmarks, **more)
+    settings = Settings(rank, leaf_size, landmarks=landmarks, **more)
+    trunk = Trunk.of(kernel, DensePoints(sample), n_branches, settings)
     number = trunk.route(points)
     rows = [(number == k).nonzero().squeeze(1) for k in range(n_branches)]
-    branches = [
-        Branch.grow(trunk, k, points.take(mine), leaf_size, landmarks=landmarks, **more)
-        for k, mine in enumerate(rows)
-    ]
+    branches = [Branch.grow(trunk, k, points.take(mine), settings) for k, mine in enumerate(rows)]
     noises = [noise if isinstance(noise, float) else noise[mine] for mine in rows]
     factors = [
         branch.factor(each, y[mine]) for branch, each, mine in zip(branches, noises, rows, strict=True)
@@ -140,14 +139,14 @@ def test_float32():
 
 def test_branches_are_balanced():
     x = torch.randn(400_000, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    trunk = Trunk.of(Gaussian(1.0), DensePoints(x[: 16 * 5000]), 16, 8)
+    trunk = Trunk.of(Gaussian(1.0), DensePoints(x[: 16 * 5000]), 16, Settings(8))
     size = torch.bincount(trunk.route(DensePoints(x)), minlength=16)
     assert (size / (len(x) / 16) - 1).abs().max() < 0.05
 
 
 def test_a_trunk_keeps_its_landmarks_only():
     x, _ = points_and_targets(3000)
-    trunk = Trunk.of(Gaussian(0.5), x, 4, 10)
+    trunk = Trunk.of(Gaussian(0.5), x, 4, Settings(10))
     assert len(trunk.landmarks.points) == 3 * 10
     assert trunk.tree.n_points == 0
     assert isinstance(trunk.landmarks, Landmarks)
@@ -157,14 +156,14 @@ def test_a_trunk_keeps_its_landmarks_only():
 def test_wrong_input():
     x, _ = points_and_targets(100)
     with pytest.raises(ValueError, match="power of two"):
-        Trunk.of(Gaussian(0.5), x, 3, 10)
+        Trunk.of(Gaussian(0.5), x, 3, Settings(10))
     with pytest.raises(ValueError, match="8 branches need at least as many points, got 5"):
-        Trunk.of(Gaussian(0.5), x[:5], 8, 10)
+        Trunk.of(Gaussian(0.5), x[:5], 8, Settings(10))
     with pytest.raises(ValueError, match=r"kmeans.*random_projection, pca, kd"):
-        Trunk.of(Gaussian(0.5), x, 4, 10, partition="kmeans")
-    trunk = Trunk.of(Gaussian(0.5), x, 4, 10)
+        Trunk.of(Gaussian(0.5), x, 4, Settings(10, partition="kmeans"))
+    trunk = Trunk.of(Gaussian(0.5), x, 4, Settings(10))
     with pytest.raises(ValueError, match="branch 2 has no points"):
-        Branch.grow(trunk, 2, DensePoints(x[:0]), 20)
+        Branch.grow(trunk, 2, DensePoints(x[:0]), Settings(10, 20))
     with pytest.raises(ValueError, match="1 messages of 4 branches"):
         trunk.solve([None])
 

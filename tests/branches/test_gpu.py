@@ -8,6 +8,7 @@ from hck.hierarchy import Blueprint, ridge
 from hck.hierarchy.layout import Layout
 from hck.kernels import Gaussian, Matern
 from hck.points import DensePoints
+from hck.settings import Settings
 
 pytestmark = [
     pytest.mark.gpu,
@@ -22,10 +23,11 @@ def test_pieces_are_one_tree(n, n_branches, rank, leaf_size, kernel):
     x = torch.rand(n, 3, generator=generator, dtype=torch.float64, device="cuda")
     y = torch.sin(5 * x[:, :2])
     points = DensePoints(x)
-    trunk = Trunk.of(kernel, DensePoints(x[: n // 2]), n_branches, rank)
+    trunk = Trunk.of(kernel, DensePoints(x[: n // 2]), n_branches, Settings(rank, leaf_size))
     number = trunk.route(points)
     rows = [(number == k).nonzero().squeeze(1) for k in range(n_branches)]
-    branches = [Branch.grow(trunk, k, points.take(mine), leaf_size) for k, mine in enumerate(rows)]
+    settings = Settings(rank, leaf_size)
+    branches = [Branch.grow(trunk, k, points.take(mine), settings) for k, mine in enumerate(rows)]
     factors = [branch.factor(0.02, y[mine]) for branch, mine in zip(branches, rows, strict=True)]
     replies, _ = trunk.solve([Branch.message(factor) for factor in factors], covariance=True)
     parts = [b.solve(f, r) for b, f, r in zip(branches, factors, replies, strict=True)]

@@ -64,7 +64,7 @@ def test_a_client_that_is_closed(threads, data):
     process = DaskHCKGaussianProcessRegressor(
         rank=12, n_branches=2, optimizer=None, client=threads[1], random_state=0
     ).fit(x, y)
-    threads[1].cancel(model._model.parts[0])  # as when it is restarted
+    threads[1].cancel(model._model.pieces[0])  # as when it is restarted
     with pytest.raises(RuntimeError, match=r"the branches are gone.* fit again"):
         model.predict(x)
     process.predict(X, return_std=True)

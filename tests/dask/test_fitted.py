@@ -31,7 +31,7 @@ def test_what_travels(fitted):
 
 def test_dask_knows_how_large_branches_are(fitted):
     part = fitted._model.gather()[0][0]
-    rows = len(part.number)
+    rows = len(part.rows)
     assert sizeof(part) == part.nbytes > rows * 8 * (3 + 1 + 1 + 1)
 
 

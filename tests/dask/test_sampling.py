@@ -12,9 +12,9 @@ from dask_problem import GIVEN, check
 from hck.dask import DaskHCKRegressor
 from hck.dask.blocks import Block, Summary
 from hck.dask.sampling import Training, draw
-from hck.estimators.branched import draw_rows
 from hck.points import DensePoints
 from hck.preparation.moments import Moments
+from hck.preparation.sample import draw_rows
 from hck.preparation.scaling import Scaling
 
 pytestmark = pytest.mark.usefixtures("one_thread", "client")

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
+from hck.branches.ridge import ridge
 from hck.hierarchy import HierarchicalKernel
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.ridge import ridge
 from hck.kernels import Gaussian
 from hck.settings import Settings
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from hck.branches.ridge import ridge
 from hck.errors import NotPositiveDefiniteError, NumericalWarning
 from hck.hierarchy import HierarchicalKernel
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.ridge import ridge
 from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern
 from hck.partition import KMeans
 from hck.points import as_points

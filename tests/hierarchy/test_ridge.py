@@ -5,9 +5,9 @@ import sys
 import pytest
 import torch
 
+from hck.branches.ridge import bytes_needed, plan_within_budget, ridge
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.factor import Factor
-from hck.hierarchy.ridge import bytes_needed, plan_within_budget, ridge
 from hck.kernels import Gaussian
 from hck.partition import Tree
 from hck.settings import Settings

@@ -22,7 +22,7 @@ def test_left_out_rows(data, tmp_path):
 
 def test_left_out_rows_of_forests(data, tmp_path, monkeypatch):
     X, y, _ = data
-    monkeypatch.setattr("hck.estimators.branched._PROBED", 1000)
+    monkeypatch.setattr("hck.branches.plan._PROBED", 1000)
     model = DiskHCKRegressor(**SMALL, n_trees=3, folder=tmp_path / "model").fit(X, y)
     np.testing.assert_array_equal(model.left_out_rows_, np.arange(0, 6000, 6))
     expected = HCKRegressor(**GIVEN, n_trees=3).fit(X, y).loo_predict()[::6]

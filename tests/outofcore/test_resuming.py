@@ -12,7 +12,7 @@ import torch
 
 from disk_problem import SMALL
 from hck.backend.files import replacing
-from hck.estimators.branched import Plan
+from hck.branches import Plan
 from hck.outofcore import DiskHCKRegressor
 from hck.outofcore.job import Job
 from hck.outofcore.spool import Spool

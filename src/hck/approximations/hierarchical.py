@@ -10,10 +10,10 @@ from torch import Tensor
 from hck.approximations.base import Approximation
 from hck.approximations.tree_solution import TreeFactorization, TreeSolution
 from hck.backend import linalg
+from hck.branches.ridge import bytes_needed, ridge
 from hck.hierarchy import Blueprint, HierarchicalKernel
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.forest import Predictor
-from hck.hierarchy.ridge import bytes_needed, ridge
 from hck.hierarchy.sample import sample_prior
 from hck.kernels import Kernel, make_kernel
 from hck.partition import Tree, make_tree

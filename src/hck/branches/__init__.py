@@ -3,7 +3,8 @@
 A tree cut at some depth is a *trunk*, the nodes above, and *branches*, the nodes from there on with their
 points. A branch needs its own points and the landmarks of the node that it hangs from. It sends up one
 message, hears one vector (and one matrix, for variances), and then predicts whatever falls into it. So
-branches can be on disk one after another (`hck.outofcore`) or on many machines (`hck.dask`).
+branches can be worked on one after another where memory is short (`ridge`), be on disk (`hck.outofcore`), or
+on many machines (`hck.dask`): `drive` is the loop of all three.
 
 `Trunk.of` cuts by a sample of the points; `Branch.grow` makes a branch of all that fall into it;
 `assemble` puts all of them together into the tree that they are.
@@ -11,7 +12,27 @@ branches can be on disk one after another (`hck.outofcore`) or on many machines 
 
 from hck.branches.assemble import assemble, assemble_forest
 from hck.branches.branch import Branch
+from hck.branches.drive import Clock, Store, drive
 from hck.branches.message import Message, Reply
+from hck.branches.piece import Piece, Probes, Share
+from hck.branches.plan import Plan
+from hck.branches.ridge import ridge
 from hck.branches.trunk import Trunk, branches_for
 
-__all__ = ["Branch", "Message", "Reply", "Trunk", "assemble", "assemble_forest", "branches_for"]
+__all__ = [
+    "Branch",
+    "Clock",
+    "Message",
+    "Piece",
+    "Plan",
+    "Probes",
+    "Reply",
+    "Share",
+    "Store",
+    "Trunk",
+    "assemble",
+    "assemble_forest",
+    "branches_for",
+    "drive",
+    "ridge",
+]

@@ -5,21 +5,22 @@ from torch import Tensor
 
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
+from hck.branches.piece import Piece
 from hck.branches.trunk import Trunk, compact
-from hck.hierarchy.extend import Extension
+from hck.hierarchy.extend import TreePredictor
 from hck.hierarchy.forest import share_points
 from hck.partition import Landmarks, Rule, Tree
 from hck.partition.hyperplane import HyperplaneRule
 from hck.points import Points
 
 
-def assemble(trunk: Trunk, parts: list[Extension], rows: list[Tensor]) -> Extension:
+def assemble(trunk: Trunk, parts: list[TreePredictor], rows: list[Tensor]) -> TreePredictor:
     """The function that branches evaluate together, on one device and in one piece.
 
     Parameters
     ----------
     trunk : Trunk
-    parts : list of Extension
+    parts : list of TreePredictor
         What `Branch.solve` returned, for each branch.
     rows : list of Tensor
         Where the points of each branch are among all points.
@@ -35,23 +36,27 @@ def assemble(trunk: Trunk, parts: list[Extension], rows: list[Tensor]) -> Extens
     weights = torch.cat([part.weights for part in parts])
     own = points.take(torch.arange(tree.n_points, device=points.device))
     budget = resolve_budget(None, points.device)
-    return Extension(trunk.kernel, tree, own, compact(landmarks), weights, heard, budget)
+    return TreePredictor(trunk.kernel, tree, own, compact(landmarks), weights, heard, budget)
 
 
-def assemble_forest(
-    trunks: list[Trunk], parts: list[list[Extension]], rows: list[list[Tensor]]
-) -> list[Extension]:
-    """The same for several trees over the same points, which they then share."""
+def assemble_forest(trunks: list[Trunk], pieces: list[list[Piece]]) -> list[TreePredictor]:
+    """The same for the pieces of several trees over the same points, which they then share."""
     points: Points | None = None
     found = []
-    for each in zip(trunks, parts, rows, strict=True):
-        made = assemble(*each)
+    for trunk, mine in zip(trunks, pieces, strict=True):
+        made = assemble_pieces(trunk, mine)
         points = made.points.take(made.tree.order.argsort()) if points is None else points
         found.append(share_points(made, points))
     return found
 
 
-def _join_trees(trunk: Trunk, parts: list[Extension], rows: list[Tensor]) -> Tree:
+def assemble_pieces(trunk: Trunk, pieces: list[Piece]) -> TreePredictor:
+    """The same for the pieces of one tree."""
+    rows = [piece.rows for piece in pieces if piece.rows is not None]
+    return assemble(trunk, [piece.extension for piece in pieces], rows)
+
+
+def _join_trees(trunk: Trunk, parts: list[TreePredictor], rows: list[Tensor]) -> Tree:
     """Level by level, and in a level branch by branch; the first node of a branch's tree is the trunk's."""
     top, own = trunk.tree, [part.tree for part in parts]
     device = top.device
@@ -101,7 +106,7 @@ def _join_rules(rules: list[HyperplaneRule]) -> HyperplaneRule:
     )
 
 
-def _join_points(trunk: Trunk, parts: list[Extension], tree: Tree) -> tuple[Points, Landmarks]:
+def _join_points(trunk: Trunk, parts: list[TreePredictor], tree: Tree) -> tuple[Points, Landmarks]:
     """All points in the tree's order, followed by landmarks that are none of them."""
     sizes = [part.tree.n_points for part in parts]
     every = [torch.arange(len(part.points), device=part.points.device) for part in parts]

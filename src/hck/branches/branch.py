@@ -1,7 +1,6 @@
 """A branch of a tree, with its points."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,13 +11,14 @@ from hck.backend.memory import resolve_budget
 from hck.branches.message import Message, Reply
 from hck.branches.trunk import Trunk, check_partition
 from hck.hierarchy.blueprint import Blueprint, leaves_at_once
-from hck.hierarchy.extend import Extension, landmark_weights
+from hck.hierarchy.extend import TreePredictor
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.layout import Layout
-from hck.hierarchy.smooth import smooth_down
+from hck.hierarchy.solve import descend
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
 from hck.partition.hyperplane import HyperplaneRule, as_vectors
 from hck.points import Points, VectorPoints
+from hck.settings import Settings
 
 
 @dataclass
@@ -41,10 +41,7 @@ class Branch:
         trunk: Trunk,
         number: int,
         points: Points,
-        leaf_size: int | None = None,
-        partition: Any = "random_projection",
-        landmarks: Any = "uniform",
-        memory_budget: Any = None,
+        settings: Settings,
         generator: torch.Generator | None = None,
     ) -> "Branch":
         """Cut the points of a branch further, and choose landmarks.
@@ -55,10 +52,10 @@ class Branch:
             Which of the trunk's branches it is.
         points : Points
             All that `trunk.route` sends to it.
-        leaf_size : int or None
-            n₀; None: between r and 2r.
+        settings : Settings
+            Those of the trunk, with the memory budget of one branch.
         """
-        check_partition(partition)
+        check_partition(settings.partition)
         if len(points) == 0:
             raise ValueError(
                 f"branch {number} has no points: so many are alike that the sample did not separate them; "
@@ -67,11 +64,11 @@ class Branch:
         device, n, rank = points.device, len(points), trunk.rank
         generator = torch.Generator(device).manual_seed(0) if generator is None else generator
         kernel = trunk.kernel.to(device, points.dtype)
-        tree = make_tree(partition, points, kernel, rank, leaf_size, generator)
+        tree = make_tree(settings.partition, points, kernel, rank, settings.leaf_size, generator)
         tree = _under_a_node(tree, as_vectors(points))
         points = points.take(tree.order)
         own = _without_the_node(tree)
-        chosen = choose_landmarks(landmarks, points, own, rank, kernel, generator)
+        chosen = choose_landmarks(settings.landmarks, points, own, rank, kernel, generator)
         above = trunk.above(number).to(device)
         more = [above] if chosen.points is points else [chosen.points, above]
         offset = 0 if chosen.points is points else n
@@ -81,7 +78,7 @@ class Branch:
         blocks = chosen.blocks.index
         index[1:, : blocks.shape[1]] = torch.where(blocks >= 0, blocks + offset, -1)
         joined = Landmarks(points, Blocks(index, bool((index >= 0).all())))
-        budget = resolve_budget(memory_budget, device)
+        budget = resolve_budget(settings.memory_budget, device)
         layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, rank, budget)).cut(1).bundle(0)
         return cls(Blueprint(kernel, points, joined, trunk.jitter, layout, budget))
 
@@ -104,20 +101,9 @@ class Branch:
         sent = factor.message
         return Message(sent.information[0].cpu(), sent.mean[0].cpu(), float(factor.log_determinant))
 
-    def solve(self, factor: Factor, reply: Reply) -> Extension:
+    def solve(self, factor: Factor, reply: Reply) -> TreePredictor:
         """Go down: x ↦ k_h(x, X) (K_h + noise)⁻¹ b for all points X of the tree, and x in this branch."""
-        source, b = self.blueprint, factor.filtered.b
-
-        def work() -> Extension:
-            w = torch.zeros_like(b)
-            ambient = b.new_empty(self.tree.n_leaves, source.rank, b.shape[1])
-            smooth_down(factor, factor.filtered, w, ambient, reply.state.to(b.device)[None])
-            landmark_weights(source, ambient)
-            return Extension(
-                source.kernel, self.tree, source.points, source.landmarks, w[:-1], ambient, source.budget
-            )
-
-        return linalg.without_waiting(work, b.device)
+        return descend(self.blueprint, factor, factor.filtered, reply.state.to(factor.device)[None])
 
 
 def _under_a_node(tree: Tree, points: VectorPoints) -> Tree:

@@ -19,6 +19,7 @@ from hck.kernels import Kernel, make_kernel
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
 from hck.partition.hyperplane import HyperplaneRule
 from hck.points import Points, as_points
+from hck.settings import Settings
 
 # Sizes of branches vary by 1/√s of themselves, where s is the points of the sample in each: with so many, the
 # largest of a thousand are within 5 %.
@@ -50,10 +51,7 @@ class Trunk:
         kernel: Any,
         sample: Any,
         n_branches: int,
-        rank: int,
-        partition: Any = "random_projection",
-        landmarks: Any = "uniform",
-        jitter: float | None = None,
+        settings: Settings,
         generator: torch.Generator | None = None,
     ) -> "Trunk":
         """Cut the domain so that each branch has as many points of a sample.
@@ -66,14 +64,12 @@ class Trunk:
         n_branches : int
             A power of two, at least 2. There are fewer where so many points are equal that they cannot be
             divided so often.
-        rank : int
-            r, the number of landmarks of a node.
-        partition : {"random_projection", "pca", "kd"}
-        landmarks, jitter : as for `HierarchicalKernel.build`
+        settings : Settings
+            With a partition that is "random_projection", "pca" or "kd".
         generator : torch.Generator, optional
         """
         points = as_points(sample)
-        check_partition(partition)
+        check_partition(settings.partition)
         if n_branches < 2 or n_branches & (n_branches - 1):
             raise ValueError(f"the number of branches must be a power of two, at least 2, got {n_branches}")
         if len(points) < n_branches:
@@ -82,10 +78,10 @@ class Trunk:
         generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
         each = len(points) // n_branches
         points = points.take(torch.arange(each * n_branches, device=points.device))
-        tree = make_tree(partition, points, kernel, rank, each, generator)
+        tree = make_tree(settings.partition, points, kernel, settings.rank, each, generator)
         points = points.take(tree.order)
-        chosen = choose_landmarks(landmarks, points, tree, rank, kernel, generator)
-        jitter = default_jitter(kernel, points) if jitter is None else jitter
+        chosen = choose_landmarks(settings.landmarks, points, tree, settings.rank, kernel, generator)
+        jitter = default_jitter(kernel, points) if settings.jitter is None else settings.jitter
         met = torch.zeros(tree.n_leaves, dtype=torch.bool, device=points.device)
         met[tree.route(points)] = True
         if not met.all():  # equal points all go to one child, and may leave nothing for the other

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hck.preparation.coding import as_labels, count_labels, is_missing
+from hck.preparation.coding import as_labels, is_missing
 from hck.preparation.moments import Moments
+from hck.preparation.targets import Labels, Numbers, Targets
 
 
 @dataclass
@@ -41,10 +42,8 @@ class Summary:
         Of the target of one row.
     moments : Moments
         Of the features.
-    total : ndarray or None
-        The sum of the targets.
-    classes, counts : ndarray or None
-        The labels in it, and how often they occur.
+    targets : Numbers or Labels
+        Of the targets.
     """
 
     rows: int
@@ -52,9 +51,7 @@ class Summary:
     itemsize: int
     shape: tuple[int, ...]
     moments: Moments
-    total: np.ndarray | None = None
-    classes: np.ndarray | None = None
-    counts: np.ndarray | None = None
+    targets: Targets | None = None
 
 
 def prepare(x: Any, y: Any, number: int, features: int, labels: bool) -> Block:
@@ -129,11 +126,10 @@ def _check_finite(values: np.ndarray, name: str, number: int) -> None:
 def describe(block: Block, labels: bool) -> Summary:
     """What the client has to know of a block."""
     each = block.x.itemsize * block.x.shape[1] + block.y.itemsize * int(np.prod(block.y.shape[1:]))
-    known = len(block.x), block.x.shape[1], each, block.y.shape[1:], Moments.of(block.x)
-    if not labels:
-        return Summary(*known, total=block.y.sum(0))
-    classes, counts = count_labels(block.y)
-    return Summary(*known, classes=classes, counts=counts)
+    targets = Labels.of(block.y) if labels else Numbers.of(block.y)
+    return Summary(
+        *(len(block.x), block.x.shape[1], each, block.y.shape[1:]), Moments.of(block.x), targets
+    )  # fmt: skip
 
 
 def pick(block: Block, some: np.ndarray) -> Block:

@@ -13,6 +13,8 @@ from dask.delayed import delayed
 from distributed import Client, Future, KilledWorker, wait
 
 from hck.backend.progress import track
+from hck.branches import Clock
+from hck.dask.traffic import Traffic
 
 _POLL = 0.5  # seconds between looks at what is done
 _LOOK = 5.0  # seconds between looks at the workers
@@ -134,10 +136,16 @@ class Work:
     client : Client
     verbose : bool
         Whether to show progress.
+
+    Attributes
+    ----------
+    traffic, clock : Traffic and Clock
+        What travelled, and how long phases took.
     """
 
     def __init__(self, client: Client, verbose: bool = False) -> None:
         self.client, self.verbose = client, verbose
+        self.traffic, self.clock = Traffic(), Clock()
         self.futures: list[Future] = []
         self.kept: set[Any] = set()
 

@@ -12,8 +12,8 @@ import torch
 
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
-from hck.estimators.branched import Plan
-from hck.hierarchy import Extension
+from hck.branches import Plan
+from hck.hierarchy import TreePredictor
 from hck.partition import Landmarks
 from hck.preparation.scaling import Scaling
 
@@ -45,7 +45,7 @@ def on_cpu(plan: Plan) -> Plan:
     return replace(plan, device="cpu")
 
 
-def moved(plan: Plan, extension: Extension, device: torch.device) -> Extension:
+def moved(plan: Plan, extension: TreePredictor, device: torch.device) -> TreePredictor:
     """A function of a branch on another device, within the plan's memory budget."""
     if extension.weights.device.type == device.type:
         return extension

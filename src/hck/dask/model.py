@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from distributed import Client, Future
 
+from hck.branches import Piece, Plan
 from hck.dask import tasks
 from hck.dask.cluster import GONE, bring, explained, lazy, wait_for
-from hck.dask.tasks import Entry, Found, Member
-from hck.estimators.branched import Plan
+from hck.dask.tasks import AtPoints, Member, Values
 
 
 @dataclass
@@ -26,18 +26,18 @@ class Model:
         Here, in the CPU's memory.
     shared : Future
         The plan on workers.
-    parts : list of list of Future
-        For each tree the branches, as `hck.dask.tasks.Part`.
+    pieces : list of list of Future
+        For each tree the branches.
     """
 
     client: Client
     plan: Plan
     shared: Future
-    parts: list[list[Future]]
+    pieces: list[list[Future]]
 
     @property
     def n_trees(self) -> int:
-        return len(self.parts)
+        return len(self.pieces)
 
     def groups(self, threads: int = 1) -> list[list[Member]]:
         """Branches that are on the same worker now, in so many groups for each worker.
@@ -45,8 +45,8 @@ class Model:
         What is computed does not depend on it; but a task for a group needs no branch from elsewhere.
         """
         self._check()
-        keys = {part.key: (tree, k) for tree, parts in enumerate(self.parts) for k, part in enumerate(parts)}
-        known = self.client.who_has([part for parts in self.parts for part in parts])
+        keys = {piece.key: (tree, k) for tree, mine in enumerate(self.pieces) for k, piece in enumerate(mine)}
+        known = self.client.who_has(self._every())
         by_worker = defaultdict(list)
         for key, member in keys.items():
             by_worker[min(known.get(key) or [""])].append(member)
@@ -54,14 +54,14 @@ class Model:
         return [group for group in every if group]
 
     def values(self, blocks: list[Any]) -> list[list[Any]]:
-        """The branches' functions at new points, lazily: for each block lists of lists of `Found`."""
+        """The branches' functions at new points, lazily: for each block lists of lists of `AtPoints`."""
         groups = self.groups()
         found = []
         for block in blocks:
             route = lazy(tasks.route)(self.shared, groups, block)
             found.append(
                 [
-                    lazy(tasks.evaluate)(self.shared, self._parts(group), lazy(tasks.take)(route, i))
+                    lazy(tasks.evaluate)(self.shared, self._of(group), lazy(tasks.take)(route, i))
                     for i, group in enumerate(groups)
                 ]
             )
@@ -74,37 +74,40 @@ class Model:
         by_block: list[list[Any]] = [[] for _ in blocks]
         for i, group in enumerate(groups):
             entries = [lazy(tasks.take)(route, i) for route in routes]
-            made = lazy(tasks.variances)(self.shared, self._parts(group), entries)
+            made = lazy(tasks.variances)(self.shared, self._of(group), entries)
             for k, mine in enumerate(by_block):
                 mine.append(lazy(tasks.take)(made, k))
         return by_block
 
-    def now(self, x: np.ndarray, variances: bool = False) -> tuple[list[list[Found]], list[list[Found]]]:
+    def now(self, x: np.ndarray, variances: bool = False) -> tuple[Values, Values]:
         """Values, and variances if wanted, at points that are here; asks only branches that have some."""
         own = [self.plan.split(tree, x) for tree in range(self.n_trees)]
         some = [[(t, k) for t, k in group if len(own[t][k])] for group in self.groups()]
         values, spreads = [], []
         for group in filter(None, some):
-            entries = [Entry(t, own[t][k], x[own[t][k]]) for t, k in group]
-            values.append(lazy(tasks.evaluate)(self.shared, self._parts(group), entries))
+            entries = [AtPoints(t, own[t][k], x[own[t][k]]) for t, k in group]
+            values.append(lazy(tasks.evaluate)(self.shared, self._of(group), entries))
             if variances:
-                made = lazy(tasks.variances)(self.shared, self._parts(group), [entries])
+                made = lazy(tasks.variances)(self.shared, self._of(group), [entries])
                 spreads.append(lazy(tasks.take)(made, 0))
         found = bring(self.client, [*values, *spreads], "predict")
         return found[: len(values)], found[len(values) :]
 
-    def gather(self) -> list[list[tasks.Part]]:
+    def gather(self) -> list[list[Piece]]:
         """All branches, brought here."""
         self._check()
-        wait_for(self.client, [part for parts in self.parts for part in parts], "to_local")
+        wait_for(self.client, self._every(), "to_local")
         with explained("to_local"):
-            return [list(self.client.gather(parts)) for parts in self.parts]
+            return [list(self.client.gather(mine)) for mine in self.pieces]
 
     def _check(self) -> None:
         """Raise an error if the branches are no longer there."""
-        gone = any(part.status == "cancelled" for parts in self.parts for part in parts)
+        gone = any(piece.status == "cancelled" for piece in self._every())
         if gone or self.client.status != "running":
             raise RuntimeError(GONE)
 
-    def _parts(self, group: list[Member]) -> list[Future]:
-        return [self.parts[tree][k] for tree, k in group]
+    def _every(self) -> list[Future]:
+        return [piece for mine in self.pieces for piece in mine]
+
+    def _of(self, group: list[Member]) -> list[Future]:
+        return [self.pieces[tree][k] for tree, k in group]

@@ -9,12 +9,13 @@ import numpy as np
 from distributed import Future
 
 from hck.dask import blocks as on_worker
-from hck.dask.blocks import Block, Summary
+from hck.dask.blocks import Summary
 from hck.dask.cluster import Work, lazy
 from hck.dask.collections import lazy_pairs
-from hck.estimators.branched import draw_rows
-from hck.preparation.coding import count_labels
+from hck.preparation.coding import Coding
 from hck.preparation.moments import Moments
+from hck.preparation.sample import Sample, draw_rows
+from hck.preparation.targets import Targets
 
 
 @dataclass
@@ -54,15 +55,11 @@ class Training:
     def target_shape(self) -> tuple[int, ...]:
         return next(each.shape for each in self.summaries if each.rows)
 
-    def mean(self) -> np.ndarray:
-        """Of the targets, one for each."""
-        return np.atleast_1d(sum(each.total for each in self.summaries if each.total is not None) / self.n)
-
-    def classes(self) -> tuple[np.ndarray, np.ndarray]:
-        """All labels, sorted, and how often they occur."""
-        seen = [(each.classes, each.counts) for each in self.summaries if each.rows]
-        classes, counts = (np.concatenate(each) for each in zip(*seen, strict=True))
-        return count_labels(classes, counts)
+    def coding(self) -> Coding:
+        """How all targets become right-hand sides."""
+        seen: list[Any] = [each.targets for each in self.summaries if each.rows]
+        found: Targets = reduce(add, seen)
+        return found.coding()
 
     def moments(self) -> Moments:
         """Of the features of all rows."""
@@ -92,7 +89,7 @@ def read(work: Work, X: Any, y: Any, labels: bool, blocks: int) -> Training:
     return found
 
 
-def draw(work: Work, data: Training, size: int, rng: np.random.RandomState) -> Block:
+def draw(work: Work, data: Training, size: int, rng: np.random.RandomState) -> Sample:
     """So many rows, drawn at random from all, in a random order; the same whatever blocks they are in."""
     generator = np.random.default_rng(rng.randint(2**31 - 1))
     rows = draw_rows(data.n, min(size, data.n), generator)
@@ -107,4 +104,4 @@ def draw(work: Work, data: Training, size: int, rng: np.random.RandomState) -> B
     work.release(drawn)
     order = generator.permutation(len(rows))
     x, y = (np.concatenate([getattr(part, name) for part in parts])[order] for name in ("x", "y"))
-    return Block(x, y)
+    return Sample(x, y, data.moments())

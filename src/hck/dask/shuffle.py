@@ -4,14 +4,13 @@ from typing import Any
 
 from distributed import Future
 
+from hck.branches import Plan
 from hck.dask import tasks
 from hck.dask.cluster import lazy
-from hck.estimators.branched import Plan
+from hck.dask.sampling import Training
 
 
-def shuffle(
-    plan: Plan, shared: Future, tree: int, blocks: list[Future], first: list[int], workers: int
-) -> list[Any]:
+def shuffle(plan: Plan, shared: Future, tree: int, data: Training, workers: int) -> list[Any]:
     """The rows of each branch of a tree, lazily.
 
     Branches next to each other travel in bundles, of which every worker gets two or three: as many tasks as
@@ -21,17 +20,16 @@ def shuffle(
     ----------
     plan, shared : Plan and Future
         The plan here, and where workers have it.
-    blocks : list of Future
-    first : list of int
-        The number of the first row of each block.
+    data : Training
     workers : int
         How many there are.
     """
     number = plan.trunks[tree].n_branches
     size = max(1, number // 2 ** (2 * workers - 1).bit_length())
-    pieces = [lazy(tasks.split)(shared, tree, size, *each) for each in zip(blocks, first, strict=True)]
+    both = zip(data.blocks, data.first, strict=True)
+    parts = [lazy(tasks.split)(shared, tree, size, *each) for each in both]
     joined = []
     for k, start in enumerate(range(0, number, size)):
-        bundle = lazy(tasks.join_bundles)([lazy(tasks.take)(each, k) for each in pieces])
+        bundle = lazy(tasks.join_bundles)([lazy(tasks.take)(each, k) for each in parts])
         joined += [lazy(tasks.take)(bundle, i) for i in range(min(size, number - start))]
     return joined

@@ -1,9 +1,6 @@
-"""What travels during a fit, and how long its parts take."""
+"""What travels during a fit."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from time import perf_counter
+from dataclasses import dataclass
 
 from hck.branches import Message, Reply
 
@@ -33,19 +30,3 @@ class Traffic:
         """Add what a tree's branches and its trunk said to each other."""
         self.messages += sum(each.nbytes for each in messages)
         self.replies += sum(each.nbytes for each in replies)
-
-
-@dataclass
-class Clock:
-    """Seconds of the phases of a fit."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        start = perf_counter()
-        yield
-        self.add(name, perf_counter() - start)
-
-    def add(self, name: str, seconds: float) -> None:
-        self.seconds[name] = self.seconds.get(name, 0.0) + seconds

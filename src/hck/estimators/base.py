@@ -20,6 +20,7 @@ from hck.hierarchy import Blueprint
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
 from hck.partition import Cutter, Landmarks, Tree
+from hck.persistence.model import save
 from hck.points import Points, as_points
 from hck.preparation.categories import Categories
 from hck.selection.work import Shape
@@ -231,8 +232,6 @@ class HCKEstimator(BaseEstimator):
         force : bool, default=False
             Whether to replace a saved model that is there.
         """
-        from hck.persistence import save  # which knows all estimators
-
         save(self, path, force)
 
     # The hierarchical kernel ------------------------------------------------------------------------

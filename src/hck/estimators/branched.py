@@ -1,8 +1,7 @@
 """Estimators whose trees are worked on branch by branch: what they share, wherever the branches are."""
 
-import inspect
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,202 +9,40 @@ import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
-from torch import Tensor
 
 from hck.backend.memory import resolve_budget
-from hck.branches import Branch, Message, Reply, Trunk, branches_for
+from hck.branches import Plan, Probes, branches_for
+from hck.branches.plan import DTYPES
 from hck.branches.trunk import POINTS_PER_BRANCH, check_partition
-from hck.estimators.base import _DTYPES
 from hck.estimators.ridge import RidgeEstimator
-from hck.hierarchy import Extension, Forest
+from hck.hierarchy import Forest, TreePredictor
 from hck.kernels import Kernel
 from hck.partition import leaf_size_for
-from hck.points import DensePoints, Points, as_points
+from hck.points import DensePoints, as_points
 from hck.preparation.coding import OneAgainstAll
-from hck.preparation.moments import Moments
+from hck.preparation.sample import Sample
 from hck.preparation.scaling import Scaling
 from hck.selection.auto import Selection
 from hck.selection.loss import Calibration
 
 _CHOSEN_ON = 50_000  # points on which parameters are chosen
-_PROBED = 100_000  # points that are predicted from all others, about
 _LANDMARKS = ("uniform", "kmeans", "farthest")
 _MORE = ("_one_target", "classes_", "calibration_")  # that a regressor or a classifier has
 _AUTO = (1024, 128)  # leaf size and rank to reckon with before they are chosen
 
 
-@dataclass
-class Plan:
-    """All that is settled before branches are worked on, and that each of them needs beside its points.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        For scaled features.
-    noise : float
-    scaling : Scaling
-    trunks : list of Trunk
-        One for each tree.
-    seeds : list of int
-        One for each tree.
-    leaf_size : int or None
-    partition, landmarks : str
-    dtype, device : str
-    memory_budget : int, float, str or None
-        For one branch.
-    """
-
-    kernel: Kernel
-    noise: float
-    scaling: Scaling
-    trunks: list[Trunk]
-    seeds: list[int]
-    leaf_size: int | None
-    partition: str
-    landmarks: str
-    dtype: str
-    device: str
-    memory_budget: Any = None
-
-    @property
-    def branches(self) -> list[range]:
-        """The numbers of the branches of each tree."""
-        return [range(trunk.n_branches) for trunk in self.trunks]
-
-    def points(self, x: Any) -> Points:
-        """Scaled points, on the device."""
-        return self.scaling(as_points(x, device=torch.device(self.device)), _DTYPES[self.dtype])
-
-    def split(self, tree: int, x: Any) -> list[np.ndarray]:
-        """The rows of x that fall into each branch of a tree."""
-        number = self.trunks[tree].route(self.points(x)).cpu().numpy()
-        order = np.argsort(number, kind="stable")
-        ends = np.cumsum(np.bincount(number, minlength=self.trunks[tree].n_branches))
-        return np.split(order, ends[:-1])
-
-    def grow(self, tree: int, branch: int, x: Any) -> Branch:
-        """A branch, of the features as they came."""
-        points = self.points(x)
-        seed = (self.seeds[tree] + 7919 * (branch + 1)) % (2**31 - 1)
-        return Branch.grow(
-            self.trunks[tree],
-            branch,
-            points,
-            self.leaf_size,
-            self.partition,
-            self.landmarks,
-            self.memory_budget,
-            torch.Generator(points.device).manual_seed(seed),
-        )
-
-    def up(self, tree: int, branch: int, x: Any, b: Any) -> Message:
-        """What a branch sends up, for right-hand sides b (points, columns)."""
-        grown = self.grow(tree, branch, x)
-        return Branch.message(grown.factor(self.noise, torch.as_tensor(b)))
-
-    def down(
-        self, tree: int, branch: int, x: Any, b: Any, reply: Reply, probes: np.ndarray | None = None
-    ) -> "Piece":
-        """What a branch becomes once it has heard from the trunk.
-
-        Parameters
-        ----------
-        probes : ndarray of int, optional
-            Rows of x that are to be predicted from all others.
-        """
-        grown, b = self.grow(tree, branch, x), torch.as_tensor(b)
-        factor = grown.factor(self.noise, b)
-        solved = grown.solve(factor, reply)
-        if probes is None or reply.covariance is None:
-            return Piece(solved)
-        weights = grown.blueprint.layout.unsort(solved.weights).double().cpu()
-        above = reply.covariance.to(solved.weights.device)[None]
-        diagonal = factor.inverse_diagonal(above).double().cpu()
-        some = torch.as_tensor(probes)
-        return Piece(solved, b[some].double() - weights[some] / diagonal[some, None], b[some])
-
-
-@dataclass
-class Piece:
-    """A branch that predicts.
-
-    Attributes
-    ----------
-    extension : Extension
-    left_out, observed : Tensor of shape (probes, columns), or None
-        Right-hand sides predicted from all others, and what they are.
-    rows : Tensor of shape (points,), or None
-        Where the points of the branch are among all.
-    """
-
-    extension: Extension
-    left_out: Tensor | None = None
-    observed: Tensor | None = None
-    rows: Tensor | None = None
-
-    def probed(self, n: int) -> "LeftOut":
-        """What was predicted from all others, of n rows in all."""
-        assert self.rows is not None
-        assert self.observed is not None
-        assert self.left_out is not None
-        number = self.rows.cpu().numpy()
-        observed, values = self.observed.cpu().numpy(), self.left_out.cpu().numpy()
-        return LeftOut(number[probes_of(number, n)], observed, values)
-
-
-@dataclass
-class LeftOut:
-    """Some rows, each predicted from all others.
-
-    Attributes
-    ----------
-    number : ndarray of shape (rows,)
-        Where they are among all.
-    observed, values : ndarray of shape (rows, columns)
-        Right-hand sides, and predictions of them.
-    """
-
-    number: np.ndarray
-    observed: np.ndarray
-    values: np.ndarray
-
-    @classmethod
-    def in_order(cls, trees: Iterable[list["LeftOut"]]) -> "LeftOut":
-        """Those of the branches of all trees: the mean over trees, in the order of rows."""
-        every = []
-        for branches in trees:
-            found = zip(*((each.number, each.observed, each.values) for each in branches), strict=True)
-            number, observed, values = map(np.concatenate, found)
-            order = np.argsort(number)
-            every.append(values[order])
-        return cls(number[order], observed[order], np.mean(every, 0))
-
-
-def calibrate(coding: OneAgainstAll, left_out: LeftOut | None) -> Calibration | None:
+def calibrate(coding: OneAgainstAll, probes: Probes | None) -> Calibration | None:
     """From decision values to probabilities, if something was left out."""
-    if left_out is None:
+    if probes is None:
         return None
-    return Calibration.fit(left_out.values + coding.intercept, coding.codes(left_out.observed))
+    return Calibration.fit(probes.predicted + coding.intercept, coding.codes(probes.observed))
 
 
-def with_parameters(**more: Any) -> Callable[[Any], Any]:
-    """A decorator that gives an estimator more parameters than the class that it extends, with defaults."""
-
-    def extend(cls: Any) -> Any:
-        begin = cls.__init__
-        old = inspect.signature(begin)
-        extra = [inspect.Parameter(k, inspect.Parameter.KEYWORD_ONLY, default=v) for k, v in more.items()]
-
-        def __init__(self: Any, *args: Any, **given: Any) -> None:
-            for name, default in more.items():
-                setattr(self, name, given.pop(name, default))
-            begin(self, *args, **given)
-
-        __init__.__signature__ = old.replace(parameters=[*old.parameters.values(), *extra])  # type: ignore[attr-defined]
-        cls.__init__ = __init__
-        return cls
-
-    return extend
+def assign(estimator: Any, given: dict[str, Any]) -> None:
+    """Set the parameters that the `__init__` of an estimator was given: its `locals()`."""
+    for name, value in given.items():
+        if name != "self":
+            setattr(estimator, name, value)
 
 
 def parameters_of(estimator: Any) -> dict[str, Any]:
@@ -238,15 +75,24 @@ def check_settings(estimator: Any) -> None:
         raise ValueError("a function as the kernel is not possible here: use an object of hck.kernels")
 
 
-def sizes_for(estimator: Any, n: int, d: int, columns: int) -> tuple[int, int]:
+@dataclass(frozen=True)
+class Extent:
+    """How large a problem is: n rows, d features, and the columns of right-hand sides."""
+
+    n: int
+    d: int
+    columns: int
+
+
+def sizes_for(estimator: Any, extent: Extent) -> tuple[int, int]:
     """How many branches, and how many points to draw to settle the rest, given the memory budget."""
     leaf, rank = estimator.leaf_size, estimator.rank
     if isinstance(rank, str):
         leaf, rank = leaf or _AUTO[0], _AUTO[1]
-    number = branches_within(estimator, n, d, columns, leaf, rank)
-    budget = resolve_budget(estimator.memory_budget, torch.device(estimator.device or "cpu"))
-    room = max(64 * number, int(budget / (32 * (d + columns))))  # a quarter of the budget
-    return number, min(n, room, sample_for(number))
+    number = branches_within(estimator, extent, leaf, rank)
+    each = 32 * (extent.d + extent.columns)
+    room = max(64 * number, int(_budget(estimator) / each))  # a quarter of the budget
+    return number, min(extent.n, room, sample_for(number))
 
 
 def sample_for(n_branches: int) -> int:
@@ -254,38 +100,20 @@ def sample_for(n_branches: int) -> int:
     return max(_CHOSEN_ON, POINTS_PER_BRANCH * n_branches)
 
 
-def draw_rows(n: int, size: int, generator: np.random.Generator) -> np.ndarray:
-    """So many different numbers below n, sorted; in memory for as many, whatever n is."""
-    if 4 * size >= n:
-        return np.sort(generator.permutation(n)[:size])
-    found = np.unique(generator.integers(0, n, size))
-    while len(found) < size:
-        found = np.union1d(found, generator.integers(0, n, size - len(found)))
-    return found
-
-
-def branches_within(
-    estimator: Any, n: int, d: int, columns: int, leaf_size: int | None, rank: int
-) -> int:  # fmt: skip
+def branches_within(estimator: Any, extent: Extent, leaf_size: int | None, rank: int) -> int:
     """How many branches, so that one takes half of the memory budget."""
-    leaf = min(n, leaf_size or leaf_size_for(n, rank))
-    each = leaf + rank + 3 * rank**2 / leaf + 8 * d + 10 * columns * (1 + rank / leaf) + 8
-    budget = resolve_budget(estimator.memory_budget, torch.device(estimator.device or "cpu"))
-    return branches_for(n, leaf, _DTYPES[estimator.dtype].itemsize * each, budget / 2)
+    leaf = min(extent.n, leaf_size or leaf_size_for(extent.n, rank))
+    own, heard = leaf + rank + 3 * rank**2 / leaf, 10 * extent.columns * (1 + rank / leaf)
+    each = DTYPES[estimator.dtype].itemsize * (own + 8 * extent.d + heard + 8)
+    return branches_for(extent.n, leaf, each, _budget(estimator) / 2)
 
 
-def probes_of(rows: np.ndarray, n: int) -> np.ndarray:
-    """Which of some rows of n are predicted from all others."""
-    return (np.asarray(rows) % max(1, n // _PROBED) == 0).nonzero()[0]
+def _budget(estimator: Any) -> int:
+    return resolve_budget(estimator.memory_budget, torch.device(estimator.device or "cpu"))
 
 
 def plan_ridge(
-    estimator: RidgeEstimator,
-    plain: RidgeEstimator,
-    n_branches: Callable[[Selection], int],
-    x: np.ndarray,
-    y: np.ndarray,
-    moments: Moments,
+    estimator: RidgeEstimator, plain: RidgeEstimator, n_branches: Callable[[Selection], int], sample: Sample
 ) -> tuple[Plan, Selection]:
     """Settle everything for ridge regression by a sample of the points.
 
@@ -297,27 +125,25 @@ def plan_ridge(
         One that chooses what is not given when it is fitted on points in memory; it is fitted here.
     n_branches : callable
         What was chosen ↦ how many.
-    x, y : ndarray of shape (sample, d) and (sample, …)
-    moments : Moments
-        Of the features of all points, by which they are scaled if that is asked for.
+    sample : Sample
+        With the moments of all points, by which features are scaled if that is asked for.
     """
     rng = check_random_state(estimator.random_state)
     device, kernel = str(estimator.device or "cpu"), estimator._given_kernel()
     kind = None if estimator.scale == "auto" else estimator.scale
-    scaling = moments.scaling(kind, torch.device(device))
+    scaling, x = sample.moments.scaling(kind, torch.device(device)), sample.x
     if kernel is not None and not isinstance(estimator.alpha, str) and not isinstance(estimator.rank, str):
         n_trees = 1 if isinstance(estimator.n_trees, str) else estimator.n_trees
         selection = Selection(kernel, float(estimator.alpha), n_trees, estimator.leaf_size, estimator.rank)
     else:
         some = rng.permutation(len(x))[:_CHOSEN_ON]
-        selection, scaling = _choose(plain, scaling, x[some], y[some])
+        selection, scaling = _choose(plain, scaling, x[some], sample.y[some])
     seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
     plan = Plan(
         *(selection.kernel, selection.alpha, scaling, [], seeds, selection.leaf_size),
         *(estimator.partition, estimator.landmarks, estimator.dtype, device, estimator.memory_budget),
     )
-    plan.trunks = make_trunks(plan, x, n_branches(selection), selection.rank, estimator.jitter)
-    return plan, selection
+    return plan.cut(x, n_branches(selection), selection.rank, estimator.jitter), selection
 
 
 def _choose(
@@ -351,14 +177,14 @@ def _choose(
     return plain.selection_, scaling
 
 
-def as_plain(estimator: Any, plan: Plan, members: list[Extension]) -> RidgeEstimator:
+def as_plain(estimator: Any, plan: Plan, members: list[TreePredictor]) -> RidgeEstimator:
     """An estimator of one machine, as if it had been fitted in memory.
 
     Parameters
     ----------
     estimator : estimator
         What was fitted branch by branch.
-    members : list of Extension
+    members : list of TreePredictor
         The functions of the trees.
     """
     rows, plain = estimator.left_out_rows_, alone(estimator)
@@ -378,15 +204,3 @@ def as_plain(estimator: Any, plan: Plan, members: list[Extension]) -> RidgeEstim
     )
     made: RidgeEstimator = plain
     return made
-
-
-def make_trunks(plan: Plan, x: np.ndarray, n_branches: int, rank: int, jitter: float | None) -> list[Trunk]:
-    """A trunk for each tree, by a sample of the points."""
-    points = plan.points(x)
-    return [
-        Trunk.of(
-            *(plan.kernel, points, n_branches, rank, plan.partition, plan.landmarks, jitter),
-            torch.Generator(points.device).manual_seed(seed),
-        )
-        for seed in plan.seeds
-    ]

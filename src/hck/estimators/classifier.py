@@ -9,10 +9,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from hck.estimators.ridge import RidgeEstimator, describe_ridge
+from hck.estimators.ridge import SAVED, RidgeEstimator, describe_ridge, device_of
+from hck.persistence.classes import saved
+from hck.preparation.coding import signs
 from hck.selection.loss import Calibration, LogLoss
 
 
+@saved(*SAVED, "classes_", "calibration_", device=device_of)
 @describe_ridge
 class HCKClassifier(ClassifierMixin, RidgeEstimator):
     """Classification with a hierarchically compositional kernel.
@@ -77,8 +80,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes, but y has one class only: {classes[0]!r}"
             )
-        columns = np.arange(1, 2) if len(classes) == 2 else np.arange(len(classes))
-        targets = np.where(code[:, None] == columns, 1.0, -1.0)
+        targets = signs(code, len(classes))
         fitted = self._train(X, targets, sample_weight, lambda rows, weight: LogLoss(code[rows], weight))
         others = fitted["_left_out"]
         calibration = None

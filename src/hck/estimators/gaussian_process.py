@@ -14,11 +14,17 @@ from hck.approximations import Approximation
 from hck.approximations.exact import ExactPredictor
 from hck.estimators.base import HCKEstimator, describe_parameters
 from hck.estimators.process_prediction import ProcessPrediction
+from hck.persistence.classes import saved
 from hck.preparation.trend import Trend
 from hck.process import Mixture, Process
 from hck.selection import Observations, Space
 
 
+@saved(
+    *("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_", "coefficients_"),
+    *("log_marginal_likelihood_value_", "posterior_", "residuals_", "_space", "_trend"),
+    device=lambda model: model.posterior_.members[0].y.device,
+)
 @describe_parameters
 class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
     """Gaussian process regression with a hierarchically compositional kernel.

@@ -17,10 +17,16 @@ from hck.approximations.components import principal_components
 from hck.estimators.base import HCKEstimator, describe_parameters
 from hck.estimators.regressor import HCKRegressor
 from hck.kernels import make_kernel
+from hck.persistence.classes import saved
 from hck.points import DensePoints, Points
 from hck.selection.work import Shape
 
 
+@saved(
+    *("eigenvalues_", "eigenvectors_", "explained_variance_", "explained_variance_ratio_"),
+    *("_predictor", "_mean", "_back"),
+    device=lambda model: model._predictor.points.device,
+)
 @describe_parameters
 class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimator):
     """Kernel principal component analysis with a hierarchically compositional kernel.

@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 
-from hck.estimators.ridge import RidgeEstimator, describe_ridge
+from hck.estimators.ridge import SAVED, RidgeEstimator, describe_ridge, device_of
+from hck.persistence.classes import saved
 from hck.selection.loss import SquaredError
 
 
+@saved(*SAVED, "_one_target", device=device_of)
 @describe_ridge
 class HCKRegressor(RegressorMixin, RidgeEstimator):
     """Kernel ridge regression with a hierarchically compositional kernel.

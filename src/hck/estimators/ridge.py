@@ -19,7 +19,7 @@ from hck.backend.memory import resolve_budget
 from hck.backend.reuse import reusing
 from hck.errors import NotPositiveDefiniteError
 from hck.estimators.base import HCKEstimator, describe_parameters
-from hck.hierarchy import Extension, Forest, share_points
+from hck.hierarchy import Forest, TreePredictor, share_points
 from hck.kernels import Kernel, make_kernel
 from hck.partition import Tree
 from hck.points import DensePoints, Points, SparsePoints, as_points, as_points_like
@@ -69,6 +69,14 @@ rank : "auto" or int, default="auto"
     of the leaf size, which `fit_time` decides. Of other approximations: their rank, the size of leaves where
     `leaf_size` is not given, or the mean number of nonzeros of a row.
 {settings}"""
+
+
+# What is saved of a fitted regressor or classifier, and where it computes.
+SAVED = ("forest_", "intercept_", "selection_", "residuals_", "_scaling", "_left_out", "_used", "_weight")
+
+
+def device_of(model: "RidgeEstimator") -> torch.device:
+    return model.forest_.members[0].points.device
 
 
 def describe_ridge(cls: type) -> type:
@@ -196,7 +204,7 @@ class RidgeEstimator(HCKEstimator):
 
             def train(approximation: Approximation) -> tuple[Predictor, Tensor | None]:
                 found, others = approximation.ridge(noise, y, self.leave_one_out)
-                found = share_points(found, points) if isinstance(found, Extension) else found
+                found = share_points(found, points) if isinstance(found, TreePredictor) else found
                 return found, None if others is None else others.double().cpu()
 
             trained = self._for_each_tree(train, kernel, points, seeds, shape)
@@ -216,7 +224,7 @@ class RidgeEstimator(HCKEstimator):
         if blended[0][1] is not None:
             left_out = np.sum([share * other for _, other, share in blended if other is not None], axis=0)
         return {
-            "trees_": [member.tree for member in members if isinstance(member, Extension)],
+            "trees_": [member.tree for member in members if isinstance(member, TreePredictor)],
             "forest_": Forest(members, weights if len(blended) > 1 else None),
             "intercept_": intercept.numpy(),
             "selection_": selection,

@@ -1,9 +1,12 @@
 """The structured matrix of the hierarchically compositional kernel.
 
 `HierarchicalKernel.build` makes it from points; it multiplies (Algorithm 1), factors (Algorithm 2) and
-extends to new points (Algorithm 3). `ridge` solves once and keeps only what predictions need. `dense` is the
-definition, for tests.
+extends to new points (Algorithm 3). `dense` is the definition, for tests. `ridge`, which solves once and
+keeps only what predictions need, is in `hck.branches`, and shown here too.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.extend import Extension, TreePredictor
@@ -11,7 +14,9 @@ from hck.hierarchy.factor import Factor
 from hck.hierarchy.forest import Forest, share_points
 from hck.hierarchy.kernel import HierarchicalKernel
 from hck.hierarchy.matrix import HierarchicalMatrix
-from hck.hierarchy.ridge import ridge
+
+if TYPE_CHECKING:
+    from hck.branches.ridge import ridge
 
 __all__ = [
     "Blueprint",
@@ -24,3 +29,14 @@ __all__ = [
     "ridge",
     "share_points",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`ridge`, imported at first use, since it stands above."""
+    if name == "ridge":
+        return import_module("hck.branches.ridge").ridge
+    raise AttributeError(f"module 'hck.hierarchy' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

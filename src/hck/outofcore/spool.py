@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hck.backend.files import replacing
+from hck.branches import Share
 
 _COUNTS = "counts.json"
 
@@ -78,13 +79,12 @@ class Spool:
         with replacing(self.folder / _COUNTS) as draft:
             draft.write_text(json.dumps({"done": self.done, "counts": self.counts}))
 
-    def read(self, tree: int, branch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The row numbers, features and right-hand sides of a branch."""
+    def read(self, tree: int, branch: int) -> Share:
+        """The rows of a branch, with their right-hand sides."""
         records = np.fromfile(self._path(tree, branch), self.record)
         if len(records) != self.counts[tree][branch]:
             raise OSError(f"{self._path(tree, branch)} is not as it was written")
-        row, x, b = (np.ascontiguousarray(records[name]) for name in ("row", "x", "b"))
-        return row, x, b
+        return Share(*(np.ascontiguousarray(records[name]) for name in ("x", "b", "row")))
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -4,7 +4,24 @@
 `tensors.safetensors` holds the arrays, by the names that `model.json` gives them. Both have checksums.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hck.persistence.errors import ModelFileError
-from hck.persistence.model import load, save
+
+if TYPE_CHECKING:
+    from hck.persistence.model import load, save
 
 __all__ = ["ModelFileError", "load", "save"]
+
+
+def __getattr__(name: str) -> Any:
+    """`load` and `save`, with all estimators, which stand above and say what is saved of them."""
+    if name in __all__:
+        import_module("hck.estimators")
+        return getattr(import_module("hck.persistence.model"), name)
+    raise AttributeError(f"module 'hck.persistence' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

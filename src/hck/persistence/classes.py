@@ -1,15 +1,16 @@
 """The classes that saved models are made of, and how each is taken apart and put together.
 
 Loading makes objects of these classes only. A new dataclass is one more name in `_DATACLASSES`, another class
-one more line in `_BY_ARGUMENTS`.
+one more line in `_BY_ARGUMENTS`. Estimators, which stand above, say what is saved of them (`saved`).
 """
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator
 from sklearn.preprocessing import OneHotEncoder
 
 from hck.approximations import Exact, Fourier, Iterative, Nystrom, Tapered, TreeKernel
@@ -21,10 +22,7 @@ from hck.approximations.taper import Pattern, Taper
 from hck.approximations.tapered import TaperedPredictor
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
-from hck.branches import Message, Trunk
-from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
-from hck.estimators.base import HCKEstimator
-from hck.estimators.branched import Piece, Plan
+from hck.branches import Message, Piece, Plan, Trunk
 from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
@@ -46,6 +44,8 @@ from hck.selection.space import Space, _Block
 from hck.settings import Settings
 
 Parts = dict[str, Any]
+DeviceOf = Callable[[Any], torch.device]
+Estimator = TypeVar("Estimator", bound=BaseEstimator)
 
 
 @dataclass(frozen=True)
@@ -175,28 +175,40 @@ def _make_categories(parts: Parts, place: Place) -> Categories:
 
 # Estimators: parameters and what `fit` has set -------------------------------------------------------
 
+ESTIMATORS: dict[type, DeviceOf] = {}  # and where a fitted one computes
+
 # Beside parameters: kernels as plain numbers, which `fit` keeps in the CPU's memory.
 _ON_HOST = ("kernel_", "selection_", "_space")
-_FITTED = ("trees_", "_objects", "_categories")
-_RIDGE = ("forest_", "intercept_", "selection_", "residuals_", "_scaling", "_left_out", "_used", "_weight")
-_PROCESS = (
-    *("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_", "coefficients_"),
-    *("log_marginal_likelihood_value_", "posterior_", "residuals_", "_space", "_trend"),
-)
-_COMPONENTS = (
-    *("eigenvalues_", "eigenvectors_", "explained_variance_", "explained_variance_ratio_"),
-    *("_predictor", "_mean", "_back"),
-)
+_FITTED = ("trees_", "_objects", "_categories")  # of all
 
 
-def _of_estimator(cls: type[HCKEstimator], *fitted: str) -> Recipe:
+def saved(*fitted: str, device: DeviceOf) -> Callable[[type[Estimator]], type[Estimator]]:
+    """A decorator of estimators that can be saved.
+
+    Parameters
+    ----------
+    *fitted : str
+        Attributes that a fitted one has, beside those that all have. Others are saved if they are there.
+    device : callable
+        A fitted one ↦ where it computes.
+    """
+
+    def register(cls: type[Estimator]) -> type[Estimator]:
+        RECIPES[cls], ESTIMATORS[cls] = _of_estimator(cls, *fitted), device
+        NAMES[cls], BY_NAME[cls.__name__] = cls.__name__, cls
+        return cls
+
+    return register
+
+
+def _of_estimator(cls: type[Estimator], *fitted: str) -> Recipe:
     names = frozenset(cls._get_param_names())
 
-    def take(whole: HCKEstimator) -> Parts:
+    def take(whole: Estimator) -> Parts:
         parts = {**whole.get_params(deep=False), **vars(whole)}  # parameters first
         return {**parts, "device": parts["device"] and str(parts["device"])}
 
-    def make(parts: Parts, place: Place) -> HCKEstimator:
+    def make(parts: Parts, place: Place) -> Estimator:
         given = {name: value for name, value in parts.items() if name in names}
         if place.parameter is not None:
             given["device"] = place.parameter
@@ -208,16 +220,6 @@ def _of_estimator(cls: type[HCKEstimator], *fitted: str) -> Recipe:
         return whole
 
     return Recipe(take, make, frozenset((*_FITTED, *fitted)), None, names.union(_ON_HOST))
-
-
-def device_of(estimator: HCKEstimator) -> torch.device:
-    """Where a fitted estimator computes."""
-    if isinstance(estimator, HCKGaussianProcessRegressor):
-        return estimator.posterior_.members[0].y.device
-    if isinstance(estimator, HCKKernelPCA):
-        return estimator._predictor.points.device
-    assert isinstance(estimator, HCKRegressor | HCKClassifier)
-    return estimator.forest_.members[0].points.device
 
 
 # The table -------------------------------------------------------------------------------------------
@@ -253,17 +255,9 @@ _BY_ARGUMENTS: dict[type, tuple[str, ...]] = {
     TreeKernel: ("blueprint",),
 }
 
-_ESTIMATORS: dict[type[HCKEstimator], tuple[str, ...]] = {
-    HCKClassifier: (*_RIDGE, "classes_", "calibration_"),
-    HCKGaussianProcessRegressor: _PROCESS,
-    HCKKernelPCA: _COMPONENTS,
-    HCKRegressor: (*_RIDGE, "_one_target"),
-}
-
 RECIPES: dict[type, Recipe] = {
     **{cls: _of_dataclass(cls) for cls in _DATACLASSES},
     **{cls: _by_arguments(cls, *names) for cls, names in _BY_ARGUMENTS.items()},
-    **{cls: _of_estimator(cls, *names) for cls, names in _ESTIMATORS.items()},
     Blueprint: Recipe(
         _take_blueprint,
         _make_blueprint,
@@ -286,7 +280,6 @@ RECIPES: dict[type, Recipe] = {
 
 NAMES: dict[type, str] = {**{cls: cls.__name__ for cls in RECIPES}, TreePredictor: "Extension"}
 BY_NAME: dict[str, type] = {name: cls for cls, name in NAMES.items()}
-ESTIMATORS = tuple(_ESTIMATORS)
 
 # What is refused, in words.
 REFUSED: dict[type, str] = {

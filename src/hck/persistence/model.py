@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from hck._version import __version__
-from hck.estimators.base import HCKEstimator
 from hck.persistence import folder
-from hck.persistence.classes import ESTIMATORS, Place, device_of
+from hck.persistence.classes import ESTIMATORS, Place
 from hck.persistence.decode import Decoder
 from hck.persistence.encode import Encoder
 from hck.persistence.errors import ModelFileError
 
 
-def save(estimator: HCKEstimator, path: str | os.PathLike[str], force: bool = False) -> None:
+def save(estimator: BaseEstimator, path: str | os.PathLike[str], force: bool = False) -> None:
     """Save a fitted estimator as a folder of JSON and safetensors.
 
     What can be computed again, such as factorizations, is not saved.
@@ -40,11 +40,11 @@ def save(estimator: HCKEstimator, path: str | os.PathLike[str], force: bool = Fa
         If there is something at `path`, and `force` does not help.
     """
     if type(estimator) not in ESTIMATORS:
-        known = ", ".join(cls.__name__ for cls in ESTIMATORS)
+        known = ", ".join(sorted(cls.__name__ for cls in ESTIMATORS))
         raise TypeError(f"a {type(estimator).__name__} cannot be saved; what can: {known}")
     check_is_fitted(estimator, "trees_")
     folder.check_target(Path(path), force)
-    for note in write_parts(Path(path), estimator, device_of(estimator), force):
+    for note in write_parts(Path(path), estimator, ESTIMATORS[type(estimator)](estimator), force):
         warnings.warn(note, UserWarning, stacklevel=2)
 
 
@@ -88,7 +88,7 @@ def load(path: str | os.PathLike[str], device: str | torch.device | None = None)
         If the files are missing, damaged, altered, or written by a newer version.
     """
     estimator = read_parts(Path(path), device)
-    if not isinstance(estimator, ESTIMATORS):
+    if not isinstance(estimator, tuple(ESTIMATORS)):
         raise ModelFileError(f"{path} holds a {type(estimator).__name__}, which is no estimator")
     return estimator
 

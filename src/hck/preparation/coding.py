@@ -54,8 +54,7 @@ class OneAgainstAll:
         known = self.classes[code] == y
         if not np.all(known):
             raise ValueError(f"y has the label {y[np.argmin(known)]!r}, which was not there before")
-        columns = np.arange(1, 2) if len(self.classes) == 2 else np.arange(len(self.classes))
-        return np.where(code[:, None] == columns, 1.0, -1.0) - self.intercept
+        return signs(code, len(self.classes)) - self.intercept
 
     def codes(self, targets: np.ndarray) -> np.ndarray:
         """The number of the class of each row, from what the call returned."""
@@ -64,6 +63,12 @@ class OneAgainstAll:
 
 
 Coding = Centred | OneAgainstAll
+
+
+def signs(code: np.ndarray, n_classes: int) -> np.ndarray:
+    """±1 for each class, or for the second of two: shape (rows, 1 or classes), given the classes' numbers."""
+    columns = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
+    return np.where(code[:, None] == columns, 1.0, -1.0)
 
 
 # Labels ----------------------------------------------------------------------------------------------

@@ -53,6 +53,11 @@ class Trend:
         features = (raw - self.centre) / self.width
         return features if callable(self.kind) else np.hstack([np.ones((n, 1)), features])
 
+    def right_sides(self, X: Any, y: np.ndarray) -> np.ndarray:
+        """Observations less what rough coefficients explain, and features: shape (points, 1 + trends)."""
+        features = self(X).numpy()
+        return np.hstack([(y - features @ self.rough)[:, None], features])
+
     def restore(self, features: Tensor, values: Tensor) -> Tensor:
         """Values (points,) or (points, columns) with what was taken away."""
         rough = (features @ torch.from_numpy(self.rough)).to(values.device)

@@ -1,104 +1,89 @@
 """Kernel ridge regression and classification on a cluster."""
 
-from abc import abstractmethod
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import torch
+from distributed import Client
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import check_random_state
+from sklearn.metrics import accuracy_score
 
+from hck.branches import Plan, assemble_forest
+from hck.branches.plan import probe_every
 from hck.dask import score as scores
 from hck.dask import tasks
-from hck.dask.base import ATTRIBUTES, EXTRA, NOTES, PARAMETERS, OnCluster, as_array
-from hck.dask.cluster import Work, find_client, lazy, look_around
+from hck.dask.cluster import lazy
 from hck.dask.collections import is_lazy
-from hck.dask.fit import Fit, Sizes
-from hck.dask.local import forest
-from hck.dask.sampling import Training, draw, read
-from hck.dask.traffic import Clock, Traffic
-from hck.estimators import HCKClassifier, HCKRegressor
-from hck.estimators.branched import (
-    LeftOut,
-    alone,
-    as_plain,
-    calibrate,
-    check_settings,
-    plan_ridge,
-    refuse,
-    with_parameters,
-)
-from hck.estimators.ridge import describe_ridge
-from hck.preparation.coding import Centred, OneAgainstAll
+from hck.dask.sampling import Training
+from hck.dask.store import Trained
+from hck.estimators.branched import alone, as_plain, assign, calibrate, plan_ridge, refuse
+from hck.estimators.classifier import HCKClassifier
+from hck.estimators.distributed.base import OnCluster, RegressorOnCluster, as_array, describe
+from hck.estimators.distributed.sizes import Sizes
+from hck.estimators.regressor import HCKRegressor
+from hck.estimators.ridge import RidgeEstimator, describe_ridge
+from hck.kernels import Kernel
+from hck.preparation.coding import OneAgainstAll
+from hck.preparation.sample import Sample
+from hck.selection.auto import Selection
 from hck.selection.loss import Calibration
 
-_NOTES = f"""{NOTES}
 
-    Parameters are chosen on a sample of 50,000 points, or of 5000 for each branch if that is more. With
-    ``fit_time="best"`` the best candidate is used, and none are averaged."""
-
-
-def describe(cls: Any) -> Any:
-    """Put what is said of all estimators, and of those on a cluster, into a docstring."""
-    cls = describe_ridge(cls)
-    for field, text in (("{cluster}", PARAMETERS), ("{fitted}", ATTRIBUTES), ("{notes}", _NOTES)):
-        cls.__doc__ = cls.__doc__.replace(field, text)
-    return cls
-
-
-class RidgeOnCluster(OnCluster):
+class RidgeOnCluster(OnCluster, RidgeEstimator):
     """What the regressor and the classifier share."""
 
-    intercept_: np.ndarray
     left_out_rows_: np.ndarray | None
-    _labels: ClassVar[bool] = False
 
-    @abstractmethod
-    def _targets(self, data: Training) -> Any:
-        """How y becomes right-hand sides."""
+    def __init__(
+        self,
+        kernel: str | Kernel = "auto",
+        *,
+        lengthscale: ArrayLike | None = "auto",
+        alpha: float | str = "auto",
+        scale: str | None = "auto",
+        fit_time: float | str = "balanced",
+        leave_one_out: bool = True,
+        approximation: str = "hierarchical",
+        n_trees: int | str = "auto",
+        rank: int | str = "auto",
+        leaf_size: int | None = None,
+        partition: str = "random_projection",
+        landmarks: str = "uniform",
+        jitter: float | None = None,
+        device: str | torch.device | None = None,
+        dtype: str = "float64",
+        memory_budget: float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        client: Client | None = None,
+        n_branches: int | None = None,
+    ) -> None:
+        assign(self, locals())
 
-    def _fit(self, X: Any, y: Any) -> tuple[Training, Any, LeftOut | None, dict[str, Any]]:
+    def _columns(self, data: Training) -> int:
+        return len(data.coding().intercept)
+
+    def _settle(
+        self, sizes: Sizes, data: Training, sample: Sample, rng: np.random.RandomState
+    ) -> tuple[Plan, dict[str, Any]]:
+        def branches(chosen: Selection) -> int:
+            return sizes.branches(chosen.n_trees, chosen.leaf_size, chosen.rank)
+
+        plan, selection = plan_ridge(sizes.estimator, alone(self, device=None), branches, sample)
+        every = probe_every(data.n) if self.leave_one_out else None
+        coding = data.coding()
+        known = {"selection_": selection, "intercept_": coding.intercept}
+        return replace(plan, coding=coding, every=every), known
+
+    def _fit(self, X: Any, y: Any) -> tuple[Training, Trained, dict[str, Any]]:
         """Train; returns the fitted attributes, to be set once nothing can fail any more."""
-        check_settings(self)
-        self._check_branches()
-        estimator: Any = self
-        client, clock, traffic = find_client(self.client), Clock(), Traffic()
-        facts = look_around(client, estimator.device)
-        rng = check_random_state(estimator.random_state)
-        with Work(client, bool(estimator.verbose)) as work:
-            with clock.phase("read"):
-                data = read(work, X, y, self._labels, 2 * facts.threads)
-                targets = self._targets(data)
-            settled = self._settled(facts)
-            sizes = Sizes(settled, facts, data, len(targets.intercept), self.n_branches)
-            with clock.phase("sample"):
-                sample = draw(work, data, sizes.sample, rng)
-                traffic.sample = sample.x.nbytes + sample.y.nbytes
-            with clock.phase("plan"):
-                plan, selection = plan_ridge(
-                    *(settled, alone(self, device=None)),
-                    lambda chosen: sizes.branches(chosen.n_trees, chosen.leaf_size, chosen.rank),
-                    *(sample.x, sample.y),
-                    data.moments(),
-                )
-            trained = Fit(
-                *(work, plan, data, targets, facts, traffic, clock), left_out=estimator.leave_one_out
-            ).run()
-        left_out = trained.left_out
-        return (
-            data,
-            targets,
-            left_out,
-            {
-                "_model": trained.model,
-                "intercept_": targets.intercept,
-                "selection_": selection,
-                "bytes_": traffic,
-                "seconds_": clock.seconds,
-                "left_out_rows_": None if left_out is None else left_out.number,
-                "_left_out": None if left_out is None else left_out.values + targets.intercept,
-            },
-        )
+        data, trained, fitted = self._train_on_cluster(X, y)
+        probes = trained.probes
+        fitted["left_out_rows_"] = None if probes is None else probes.number
+        fitted["_left_out"] = None if probes is None else probes.predicted + fitted["intercept_"]
+        return data, trained, fitted
 
     def _evaluate(self, X: Any) -> Any:
         """The trained functions at new points: shape (points, columns); lazily if X is lazy."""
@@ -120,29 +105,11 @@ class RidgeOnCluster(OnCluster):
         """The model on this machine."""
         self._check_fitted()
         plan = self._model.plan
-        return as_plain(self, plan, forest(plan.trunks, self._model.gather()))
-
-
-class RegressorOnCluster(OnCluster):
-    """The score of predictions of numbers."""
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of predictions; computed on the workers if X is a Dask collection.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or an array here
-        y : targets, in the same blocks if X is a dataframe
-        sample_weight : weights of the rows, as y, default=None
-        """
-        predicted = self.predict(X)  # type: ignore[attr-defined]
-        if is_lazy(X):
-            return scores.r2(self._model.client, X, predicted, y, sample_weight)
-        return float(r2_score(self._here(y), predicted, sample_weight=self._here(sample_weight)))
+        return as_plain(self, plan, assemble_forest(plan.trunks, self._model.gather()))
 
 
 @describe
-@with_parameters(**EXTRA)
+@describe_ridge
 class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
     """Kernel ridge regression with a hierarchically compositional kernel, on a Dask cluster.
 
@@ -171,6 +138,9 @@ class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
     -----
     {notes}
 
+    Parameters are chosen on a sample of 50,000 points, or of 5000 for each branch if that is more. With
+    ``fit_time="best"`` the best candidate is used, and none are averaged.
+
     Examples
     --------
     >>> import dask.array as da
@@ -185,9 +155,6 @@ class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
     """
 
     _plain = HCKRegressor
-
-    def _targets(self, data: Training) -> Centred:
-        return Centred(data.mean())
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: None = None) -> "DaskHCKRegressor":
@@ -206,7 +173,7 @@ class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
         self
         """
         refuse(sample_weight, "weights")
-        data, _, _, fitted = self._fit(X, y)
+        data, _, fitted = self._fit(X, y)
         self._remember(data)
         self._set_fitted(**fitted, _one_target=len(data.target_shape) == 0)
         return self
@@ -231,7 +198,7 @@ class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
 
 
 @describe
-@with_parameters(**EXTRA)
+@describe_ridge
 class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
     """Classification with a hierarchically compositional kernel, on a Dask cluster.
 
@@ -261,6 +228,9 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
     -----
     {notes}
 
+    Parameters are chosen on a sample of 50,000 points, or of 5000 for each branch if that is more. With
+    ``fit_time="best"`` the best candidate is used, and none are averaged.
+
     Examples
     --------
     >>> import dask.array as da
@@ -275,9 +245,6 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
 
     _plain = HCKClassifier
     _labels = True
-
-    def _targets(self, data: Training) -> OneAgainstAll:
-        return OneAgainstAll.of(*data.classes())
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: None = None) -> "DaskHCKClassifier":
@@ -297,9 +264,12 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
         self
         """
         refuse(sample_weight, "weights")
-        data, targets, left_out, fitted = self._fit(X, y)
+        data, trained, fitted = self._fit(X, y)
+        coding = trained.model.plan.coding
+        assert isinstance(coding, OneAgainstAll)
+        calibration = calibrate(coding, trained.probes)
         self._remember(data)
-        self._set_fitted(**fitted, classes_=targets.classes, calibration_=calibrate(targets, left_out))
+        self._set_fitted(**fitted, classes_=coding.classes, calibration_=calibration)
         return self
 
     def predict(self, X: Any) -> Any:

@@ -12,20 +12,23 @@ import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 from distributed import Client
 from sklearn.base import clone
-from sklearn.utils import check_array
+from sklearn.metrics import r2_score
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from hck.branches import Plan
+from hck.dask import score as scores
 from hck.dask.blocks import as_matrix
-from hck.dask.cluster import Facts, bring, lazy
+from hck.dask.cluster import Work, bring, find_client, lazy, look_around
 from hck.dask.collections import Lazy, check_kind, is_lazy, lazy_points, names_of
-from hck.dask.fit import budget_of
 from hck.dask.model import Model
-from hck.dask.sampling import Training
+from hck.dask.sampling import Training, draw, read
+from hck.dask.store import Trained, train
 from hck.dask.traffic import Traffic
-from hck.estimators.base import _ACCEPTED
-from hck.estimators.branched import alone
-
-EXTRA = {"client": None, "n_branches": None}  # parameters that plain estimators do not have
+from hck.estimators.base import _ACCEPTED, HCKEstimator
+from hck.estimators.branched import Extent, alone, check_settings
+from hck.estimators.distributed.sizes import Sizes, budget_of
+from hck.preparation.sample import Sample
 
 PARAMETERS = """client : distributed.Client or None, default=None
         The cluster to work on. None: the client that was started last. Copies have the same; pickles have
@@ -51,7 +54,14 @@ NOTES = """``device=None`` means the GPUs of the workers if each of them has one
     give the exact kernel, as they do on one machine."""
 
 
-class OnCluster(ABC):
+def describe(cls: Any) -> Any:
+    """Put what is said of all estimators on a cluster into a docstring."""
+    for field, text in (("{cluster}", PARAMETERS), ("{fitted}", ATTRIBUTES), ("{notes}", NOTES)):
+        cls.__doc__ = cls.__doc__.replace(field, text)
+    return cls
+
+
+class OnCluster(HCKEstimator, ABC):
     """An estimator whose branches are on the workers of a Dask cluster."""
 
     client: Client | None
@@ -61,9 +71,10 @@ class OnCluster(ABC):
     seconds_: dict[str, float]
     _model: Model
     _plain: ClassVar[Any]  # the estimator of one machine
+    _labels: ClassVar[bool] = False  # whether targets are class labels
 
     def __sklearn_clone__(self) -> Any:
-        given = self.get_params(deep=False)  # type: ignore[attr-defined]
+        given = self.get_params(deep=False)
         client = given.pop("client")  # which cannot be copied
         copied = {name: clone(value, safe=False) for name, value in given.items()}
         cls: Any = type(self)
@@ -91,7 +102,7 @@ class OnCluster(ABC):
         return made
 
     def __sklearn_tags__(self) -> Any:
-        tags: Any = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
 
@@ -109,9 +120,43 @@ class OnCluster(ABC):
     def to_local(self) -> Any:
         """The model on this machine, where it fits into memory."""
 
-    def _settled(self, facts: Facts) -> Any:
-        """For work on the client: in the CPU's memory, within the memory of a worker's thread."""
-        return alone(self, device=None, memory_budget=budget_of(getattr(self, "memory_budget", None), facts))
+    # Training ---------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _columns(self, data: Training) -> int:
+        """How many right-hand sides there are, or an error if targets are wrong."""
+
+    @abstractmethod
+    def _settle(
+        self, sizes: Sizes, data: Training, sample: Sample, rng: np.random.RandomState
+    ) -> tuple[Plan, dict[str, Any]]:
+        """Decide everything by a sample; also what was decided, as fitted attributes."""
+
+    def _least_sample(self, n: int) -> int:
+        """Rows, of n, that have to be drawn in any case."""
+        return 0
+
+    def _train_on_cluster(self, X: Any, y: Any) -> tuple[Training, Trained, dict[str, Any]]:
+        """Train; returns the data, what came of them, and fitted attributes."""
+        check_settings(self)
+        self._check_branches()
+        client = find_client(self.client)
+        facts, rng = look_around(client, self.device), check_random_state(self.random_state)
+        # for work on the client: in the CPU's memory, within that of a worker's thread
+        settled = alone(self, device=None, memory_budget=budget_of(self.memory_budget, facts))
+        with Work(client, bool(self.verbose)) as work:
+            with work.clock.phase("read"):
+                data = read(work, X, y, self._labels, 2 * facts.threads)
+                extent = Extent(data.n, data.features, self._columns(data))
+            sizes = Sizes(settled, extent, facts.threads, self.n_branches)
+            with work.clock.phase("sample"):
+                sample = draw(work, data, max(sizes.sample, self._least_sample(data.n)), rng)
+                work.traffic.sample = sample.x.nbytes + sample.y.nbytes
+            with work.clock.phase("plan"):
+                plan, known = self._settle(sizes, data, sample, rng)
+            trained = train(work, facts, plan, data)
+        more = {"_model": trained.model, "bytes_": work.traffic, "seconds_": work.clock.seconds}
+        return data, trained, {**known, **more}
 
     def _check_branches(self) -> None:
         number = self.n_branches
@@ -165,6 +210,24 @@ class OnCluster(ABC):
     def _here(self, values: Any) -> Any:
         """Targets or weights of points that are here, brought here if they are not."""
         return bring(self._model.client, [values], "score")[0] if is_lazy(values) else values
+
+
+class RegressorOnCluster(OnCluster):
+    """The score of predictions of numbers."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of predictions; computed on the workers if X is a Dask collection.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or an array here
+        y : targets, in the same blocks if X is a dataframe
+        sample_weight : weights of the rows, as y, default=None
+        """
+        predicted = self.predict(X)
+        if is_lazy(X):
+            return scores.r2(self._model.client, X, predicted, y, sample_weight)
+        return float(r2_score(self._here(y), predicted, sample_weight=self._here(sample_weight)))
 
 
 def as_array(made: Sequence[Any], rows: Sequence[int] | None, shape: tuple[int, ...], dtype: Any) -> da.Array:

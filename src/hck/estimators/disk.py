@@ -1,25 +1,26 @@
 """Estimators for data on disk."""
 
-from collections import OrderedDict
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from hck.backend.memory import resolve_budget
 from hck.backend.progress import track
-from hck.branches import assemble_forest
-from hck.estimators import HCKClassifier, HCKRegressor
+from hck.branches import Probes, assemble_forest
+from hck.branches.plan import probe_every
 from hck.estimators.branched import (
-    LeftOut,
-    Piece,
+    Extent,
     alone,
     as_plain,
+    assign,
     branches_within,
     calibrate,
     check_settings,
@@ -27,14 +28,15 @@ from hck.estimators.branched import (
     plan_ridge,
     refuse,
     sizes_for,
-    with_parameters,
 )
+from hck.estimators.classifier import HCKClassifier
+from hck.estimators.regressor import HCKRegressor
 from hck.estimators.ridge import RidgeEstimator
-from hck.outofcore import fit as steps
+from hck.kernels import Kernel
 from hck.outofcore.job import Job
-from hck.outofcore.rows import Rows, as_pair, as_rows, check_numbers
-from hck.outofcore.spool import Spool
-from hck.outofcore.targets import Labels, Numbers, Targets
+from hck.outofcore.rows import as_rows, check_numbers
+from hck.outofcore.store import Pieces, train
+from hck.outofcore.table import Table
 from hck.selection.auto import Selection
 
 _PLAN, _MODEL = "plan", "model"
@@ -45,68 +47,87 @@ _MAY_CHANGE = ("memory_budget", "verbose")  # while a run goes on
 class DiskRidge(RidgeEstimator):
     """Ridge regression whose tree is on disk, branch by branch."""
 
-    folder: Any
+    folder: str | os.PathLike[str] | None
     _plain: type[RidgeEstimator]
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "auto",
+        *,
+        lengthscale: ArrayLike | None = "auto",
+        alpha: float | str = "auto",
+        scale: str | None = "auto",
+        fit_time: float | str = "balanced",
+        leave_one_out: bool = True,
+        approximation: str = "hierarchical",
+        n_trees: int | str = "auto",
+        rank: int | str = "auto",
+        leaf_size: int | None = None,
+        partition: str = "random_projection",
+        landmarks: str = "uniform",
+        jitter: float | None = None,
+        device: str | torch.device | None = None,
+        dtype: str = "float64",
+        memory_budget: float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        assign(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
 
-    def _fit(self, X: Any, y: Any, targets: Targets) -> None:
+    def _fit(self, X: Any, y: Any, labels: bool) -> None:
         if self.folder is None:
             raise ValueError("folder=None: name a folder that the model, and what it is made of, can go to")
         check_settings(self)
-        rows, target = as_pair(X, y)
+        table = Table.of(X, y, labels, bool(self.verbose))
         job = Job(Path(self.folder), self._resolve_device(None))
         kept = {name: value for name, value in parameters_of(self).items() if name not in _MAY_CHANGE}
-        data = {"X": rows.fingerprint(), "y": target.fingerprint()}
+        data = {"X": table.rows.fingerprint(), "y": table.target.fingerprint()}
         with job.alone():
             job.claim({"class": type(self).__name__, **kept, **data}, _PLAN)
-            known = job.once(_PLAN, lambda: self._settle(rows, target, targets))
+            known = job.once(_PLAN, lambda: self._settle(table))
             if not job.has(_MODEL):
-                self._work(job, known, rows, target, targets)
+                self._work(job, known, table)
             job.forget("points", "messages")
         self._adopt(job, job.load(_MODEL))
 
-    def _settle(self, rows: Rows, target: Rows, targets: Targets) -> dict[str, Any]:
+    def _settle(self, table: Table) -> dict[str, Any]:
         """Look at all rows, and decide everything by a sample of them."""
-        _, size = sizes_for(self, rows.n, rows.width, target.width)
+        n, d = table.n, table.width
+        _, size = sizes_for(self, Extent(n, d, table.target.width))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        x, y, moments = steps.survey(rows, target, targets, size, seed, bool(self.verbose))
+        sample, targets = table.survey(size, seed)
         coding = targets.coding()
-        columns = len(coding.intercept)
 
         def branches(chosen: Selection) -> int:
-            number = branches_within(self, rows.n, rows.width, columns, chosen.leaf_size, chosen.rank)
-            return min(number, 2 ** ((len(x) // 64).bit_length() - 1) if len(x) >= 128 else 2)
+            extent = Extent(n, d, len(coding.intercept))
+            number = branches_within(self, extent, chosen.leaf_size, chosen.rank)
+            return min(number, 2 ** ((len(sample.x) // 64).bit_length() - 1) if len(sample.x) >= 128 else 2)
 
-        y = y if y.shape[1] > 1 else y[:, 0]
-        plan, selection = plan_ridge(self, alone(self), branches, x, y, moments)
+        plan, selection = plan_ridge(self, alone(self), branches, sample)
         return {
             "class": type(self).__name__,
             "parameters": {k: v for k, v in parameters_of(self).items() if k not in _NOT_KEPT},
             "plan": plan,
             "selection": selection,
             "coding": coding,
-            "shape": (rows.n, rows.width),
-            "names": rows.names,
-            "is_vector": target.is_vector,
+            "shape": (n, d),
+            "names": table.rows.names,
+            "is_vector": table.target.is_vector,
         }
 
-    def _work(
-        self, job: Job, known: dict[str, Any], rows: Rows, target: Rows, targets: Targets
-    ) -> None:  # fmt: skip
-        plan, coding, show = known["plan"], known["coding"], bool(self.verbose)
-        plan.memory_budget = self.memory_budget
-        first = check_numbers(next(rows.blocks(1)), 0, rows.called)
-        branches = [len(each) for each in plan.branches]
-        spool = Spool(job.folder / "points", branches, rows.width, len(coding.intercept), first.dtype)
-        steps.deal(rows, target, targets, coding, plan, spool, show)
-        steps.train(job, plan, spool, rows.n, self.leave_one_out, show)
-        if self.leave_one_out:
-            found = steps.left_out(job, plan, rows.n)
-            known = {**known, "left_out": (found.number, found.observed, found.values)}
+    def _work(self, job: Job, known: dict[str, Any], table: Table) -> None:
+        every = probe_every(table.n) if self.leave_one_out else None
+        plan = replace(known["plan"], memory_budget=self.memory_budget, every=every)
+        spool = table.deal(job.folder / "points", plan, known["coding"])
+        probes = train(job, plan, spool, bool(self.verbose))
+        if probes is not None:
+            known = {**known, "left_out": (probes.number, probes.observed, probes.predicted)}
         job.keep(_MODEL, known)
 
     def _adopt(self, job: Job, known: dict[str, Any]) -> None:
@@ -115,14 +136,14 @@ class DiskRidge(RidgeEstimator):
             raise ValueError(f"{job.folder} holds a {known['class']}, not a {type(self).__name__}")
         # a model that was trained on a GPU may be opened without one
         self._known = known | {"plan": replace(known["plan"], device=str(job.device))}
-        self._pieces = _Pieces(job, resolve_budget(self.memory_budget, torch.device("cpu")) // 4)
+        self._pieces = Pieces(job, resolve_budget(self.memory_budget, torch.device("cpu")) // 4)
         self.n_features_in_, intercept = known["shape"][1], known["coding"].intercept
-        left_out = _left_out(known)
+        probes = _probes(known)
         self._set_fitted(
             intercept_=intercept,
             selection_=known["selection"],
-            left_out_rows_=None if left_out is None else left_out.number,
-            _left_out=None if left_out is None else left_out.values + intercept,
+            left_out_rows_=None if probes is None else probes.number,
+            _left_out=None if probes is None else probes.predicted + intercept,
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -174,46 +195,15 @@ class DiskRidge(RidgeEstimator):
         """The same model in memory, as a plain estimator, where it fits."""
         check_is_fitted(self)
         plan = self._known["plan"]
-        pieces = [
-            [self._pieces.get(tree, k) for k in branches] for tree, branches in enumerate(plan.branches)
-        ]
-        rows = [[piece.rows for piece in each if piece.rows is not None] for each in pieces]
-        members = assemble_forest(plan.trunks, [[piece.extension for piece in each] for each in pieces], rows)
-        return as_plain(self, plan, members)
+        pieces = [[self._pieces.get(tree, k) for k in mine] for tree, mine in enumerate(plan.branches)]
+        return as_plain(self, plan, assemble_forest(plan.trunks, pieces))
 
 
-def _left_out(known: dict[str, Any]) -> LeftOut | None:
+def _probes(known: dict[str, Any]) -> Probes | None:
     """Of what a finished job has found."""
-    return LeftOut(*known["left_out"]) if "left_out" in known else None
+    return Probes(*known["left_out"]) if "left_out" in known else None
 
 
-class _Pieces:
-    """Branches that were read last, as many as memory allows."""
-
-    def __init__(self, job: Job, budget: int) -> None:
-        self.job, self.budget, self.used = job, budget, 0
-        self.kept: OrderedDict[tuple[int, int], Piece] = OrderedDict()
-
-    def get(self, tree: int, branch: int) -> Piece:
-        key = tree, branch
-        if key in self.kept:
-            self.kept.move_to_end(key)
-            return self.kept[key]
-        piece: Piece = self.job.load(steps.piece_name(tree, branch))
-        self.used += self._size(piece)
-        while self.used > self.budget and self.kept:
-            self.used -= self._size(self.kept.popitem(last=False)[1])
-        self.kept[key] = piece
-        return piece
-
-    @staticmethod
-    def _size(piece: Piece) -> int:
-        own, blocks = piece.extension, piece.extension.landmarks.blocks.index
-        rows = 0 if piece.rows is None else 2 * piece.rows.nbytes  # and the order of the tree
-        return own.nbytes + own.points.nbytes + blocks.nbytes + rows
-
-
-@with_parameters(folder=None)
 class DiskHCKRegressor(DiskRidge, HCKRegressor):
     """Kernel ridge regression on data that need not fit into memory.
 
@@ -262,7 +252,7 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
             See `hck.outofcore.as_rows`. For parquet files y may be the name of a column.
         """
         refuse(sample_weight, "weights")
-        self._fit(X, y, Numbers())
+        self._fit(X, y, labels=False)
         return self
 
     def _adopt(self, job: Job, known: dict[str, Any]) -> None:
@@ -270,7 +260,6 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
         self._one_target = known["is_vector"]
 
 
-@with_parameters(folder=None)
 class DiskHCKClassifier(DiskRidge, HCKClassifier):
     """Classification of data that need not fit into memory.
 
@@ -294,10 +283,10 @@ class DiskHCKClassifier(DiskRidge, HCKClassifier):
             See `hck.outofcore.as_rows`. For parquet files y may be the name of a column.
         """
         refuse(sample_weight, "weights")
-        self._fit(X, y, Labels())
+        self._fit(X, y, labels=True)
         return self
 
     def _adopt(self, job: Job, known: dict[str, Any]) -> None:
         super()._adopt(job, known)
         self.classes_ = known["coding"].classes
-        self.calibration_ = calibrate(known["coding"], _left_out(known))
+        self.calibration_ = calibrate(known["coding"], _probes(known))

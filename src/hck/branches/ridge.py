@@ -2,18 +2,15 @@
 
 import math
 from collections.abc import Iterator
-from functools import cache
 
-import torch
 from torch import Tensor
 
 from hck.backend import linalg
-from hck.backend.parallel import at_a_time, for_each, parallel_map
+from hck.backend.parallel import at_a_time
+from hck.branches.drive import drive
+from hck.branches.memory import Equations, InMemory
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.extend import Extension, extension, landmark_weights
-from hck.hierarchy.factor import Factor
-from hck.hierarchy.smooth import smooth_down
-from hck.hierarchy.steps import Inbox
+from hck.hierarchy.extend import TreePredictor
 
 # Share of the work that has to be saved for the branches to be in twice as many bundles. A GPU works on one
 # after another, each with as many commands.
@@ -21,7 +18,7 @@ _GAIN = {"cpu": 0.1, "cuda": 0.2}
 _TRUNK = 64  # leaves of the tree for each node of a trunk, at least: it is small beside them
 
 
-def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | None = None) -> Extension:
+def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | None = None) -> TreePredictor:
     """x ↦ wᵀ k_h(X, x) for the solution w of (K_h + noise) w = b.
 
     Parameters
@@ -39,54 +36,20 @@ def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | N
     layout = blueprint.layout
     if depth is not None and not 0 <= depth < len(layout.levels):
         raise ValueError(f"depth must be 0 to {len(layout.levels) - 1} for this tree, got {depth}")
-    variance = blueprint.pad_noise(noise)
-    padded = layout.pad(b, variance)
-    depth, bundles, kept = plan_within_budget(blueprint, padded.shape[1], depth)
-    w = torch.zeros_like(padded)
-    ambient = padded.new_empty(layout.tree.n_leaves, blueprint.rank, padded.shape[1])
+    equations = Equations(blueprint, noise, b)
+    depth, bundles, kept = plan_within_budget(blueprint, equations.b.shape[1], depth)
 
-    def factored(source: Blueprint, received: Inbox | None = None, show: bool = False) -> Factor:
-        return Factor(source, variance, blueprint.budget, padded, received, show)
-
-    def smooth(factor: Factor, above: Tensor | None = None) -> Tensor:
-        return smooth_down(factor, factor.filtered, w, ambient, above)[-1]
-
-    def solve_whole() -> None:
-        smooth(factored(blueprint, show=blueprint.verbose))
-        landmark_weights(blueprint, ambient)  # now that the factor is gone
-
-    def solve_by_branches() -> None:
-        cut = layout.cut(depth, bundles)
-        trunk, bundle = blueprint.part(cut.trunk), cache(lambda k: blueprint.part(cut.bundle(k)))
-        first, stop = trunk.layout.levels[-1]
-        every, show = range(bundles), blueprint.verbose
-        received = Inbox.empty(stop - first, blueprint.rank, padded)
-        factors: list[Factor | None] = []
-
-        def up(k: int) -> tuple[Inbox, Factor | None]:
-            factor = factored(bundle(k))
-            return factor.message, factor if k < kept else None
-
-        def down(k: int) -> None:
-            factor, factors[k] = factors[k] or factored(bundle(k)), None
-            smooth(factor, state[bundle(k).layout.above - first])
-            del factor
-            landmark_weights(bundle(k), ambient)
-
-        for k, (message, factor) in enumerate(parallel_map(up, every, padded.device, "Branches: up", show)):
-            received.pour(bundle(k).layout.above - first, message)
-            factors.append(factor)
-            del factor  # which may be the largest thing that there is
-        state = smooth(factored(trunk, received))
-        landmark_weights(trunk, ambient)
-        for_each(down, every, padded.device, "Branches: down", show)
+    def solve() -> None:
+        if depth:
+            drive(InMemory(equations, layout.cut(depth, bundles), kept))
+        else:
+            equations.solve()
 
     try:
-        linalg.without_waiting(solve_by_branches if depth > 0 else solve_whole, padded.device)
+        linalg.without_waiting(solve, equations.b.device)
     finally:
         blueprint.factors.clear()
-    w[-1] = 0
-    return extension(blueprint, w, ambient)
+    return equations.extension()
 
 
 def plan_within_budget(blueprint: Blueprint, columns: int, depth: int | None = None) -> tuple[int, int, int]:

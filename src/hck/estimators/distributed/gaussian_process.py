@@ -1,28 +1,27 @@
 """Gaussian process regression on a cluster."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+from distributed import Client
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 
-from hck.dask import process
-from hck.dask.base import ATTRIBUTES, EXTRA, NOTES, PARAMETERS, as_array
-from hck.dask.blocks import Block
-from hck.dask.cluster import Work, find_client, lazy, look_around
+from hck.branches import Plan
+from hck.dask.cluster import lazy
 from hck.dask.collections import is_lazy
-from hck.dask.fit import Fit, Sizes
-from hck.dask.local import posterior
-from hck.dask.process import Mixing
-from hck.dask.ridge import RegressorOnCluster
-from hck.dask.sampling import draw, read
-from hck.dask.targets import WithTrend
-from hck.dask.traffic import Clock, Traffic
-from hck.estimators import HCKGaussianProcessRegressor
+from hck.dask.process import Evaluation, in_one_piece
+from hck.dask.sampling import Training
 from hck.estimators.base import describe_parameters
-from hck.estimators.branched import Plan, alone, check_settings, make_trunks, refuse, with_parameters
+from hck.estimators.branched import alone, assign, refuse
+from hck.estimators.distributed.base import RegressorOnCluster, as_array, describe
+from hck.estimators.distributed.sizes import Sizes
+from hck.estimators.gaussian_process import HCKGaussianProcessRegressor
 from hck.hierarchy.likelihood import evidence_from_gram
+from hck.kernels import Kernel
+from hck.preparation.sample import Sample
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
 from hck.process import Mixture
@@ -30,20 +29,30 @@ from hck.process import Mixture
 _LEARNED = ("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_", "_space")
 
 
-def describe(cls: Any) -> Any:
-    """Put what is said of all estimators, and of those on a cluster, into the docstring."""
+def describe_process(cls: Any) -> Any:
+    """Put what is said of the parameters of the plain estimator into a docstring."""
     plain = HCKGaussianProcessRegressor.__doc__ or ""
     parameters = plain.split("Parameters\n    ----------\n    ")[1].split("\n\n    Attributes")[0]
-    for field, text in (
-        *(("{parameters}", parameters), ("{cluster}", PARAMETERS)),
-        *(("{fitted}", ATTRIBUTES), ("{notes}", NOTES)),
-    ):
-        cls.__doc__ = cls.__doc__.replace(field, text)
+    cls.__doc__ = cls.__doc__.replace("{parameters}", parameters)
     return describe_parameters(cls)
 
 
+_ELSEWHERE = "not there on a cluster: use to_local()"
+
+
+def _after_to_local(name: str) -> Any:
+    """A method that is refused."""
+
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        """After `to_local` only."""
+        raise NotImplementedError(f"{name} is {_ELSEWHERE}.{name}")
+
+    method.__name__ = name
+    return method
+
+
 @describe
-@with_parameters(**EXTRA)
+@describe_process
 class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegressor):
     """Gaussian process regression with a hierarchically compositional kernel, on a Dask cluster.
 
@@ -93,6 +102,37 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
 
     _plain = HCKGaussianProcessRegressor
 
+    def __init__(
+        self,
+        kernel: str | Kernel = "matern32",
+        *,
+        lengthscale: ArrayLike | None = None,
+        ard: bool = True,
+        noise: float | None = None,
+        trend: str | Callable[[Any], Any] = "constant",
+        optimizer: str | None = "auto",
+        max_iter: int = 100,
+        n_restarts: int = 0,
+        bounds: dict[str, Any] | None = None,
+        priors: dict[str, Any] | None = None,
+        learn_size: int | None = 20_000,
+        approximation: str = "hierarchical",
+        n_trees: int = 1,
+        rank: int = 128,
+        leaf_size: int | None = None,
+        partition: str = "random_projection",
+        landmarks: str = "uniform",
+        jitter: float | None = None,
+        device: str | torch.device | None = None,
+        dtype: str = "float64",
+        memory_budget: float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        client: Client | None = None,
+        n_branches: int | None = None,
+    ) -> None:
+        assign(self, locals())
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, noise_variance: None = None) -> "DaskHCKGaussianProcessRegressor":
         """Learn the parameters on a sample, then condition on all observations.
@@ -110,67 +150,46 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         self
         """
         refuse(noise_variance, "known variances of the noise")
-        check_settings(self)
-        self._check_branches()
-        client, clock, traffic = find_client(self.client), Clock(), Traffic()
-        facts = look_around(client, self.device)
-        rng = check_random_state(self.random_state)
-        with Work(client, bool(self.verbose)) as work:
-            with clock.phase("read"):
-                data = read(work, X, y, False, 2 * facts.threads)
-                if len(data.target_shape):
-                    raise ValueError(f"y must have one axis, got rows of shape {data.target_shape}")
-            settled = self._settled(facts)
-            sizes = Sizes(settled, facts, data, 2 + data.features, self.n_branches)
-            learn_size = data.n if self.learn_size is None else self.learn_size
-            with clock.phase("sample"):
-                sample = draw(work, data, max(sizes.sample, learn_size), rng)
-                traffic.sample = sample.x.nbytes + sample.y.nbytes
-            with clock.phase("plan"):
-                learned = self._learned(sample, learn_size)
-                trend = Trend.of(self.trend, sample.x, sample.y)[0]
-                number = sizes.branches(self.n_trees, self.leaf_size, self.rank)
-                plan = self._plan(settled, learned, sample, number, rng)
-            trained = Fit(*(work, plan, data, WithTrend(trend), facts, traffic, clock), process=True).run()
+        data, trained, fitted = self._train_on_cluster(X, y)
         found = [
-            evidence_from_gram(torch.as_tensor((gram + gram.T) / 2), log_determinant, data.n)
+            evidence_from_gram((gram + gram.T) / 2, log_determinant, data.n)
             for gram, log_determinant in zip(trained.grams, trained.log_determinants, strict=True)
         ]
-        mixing = Mixing(trend, found)
+        evaluation = Evaluation(fitted["_trend"], found)
         self._remember(data)
         self._set_fitted(
-            **{name: getattr(learned, name) for name in _LEARNED},
-            coefficients_=process.coefficients(mixing),
+            **fitted,
+            coefficients_=evaluation.coefficients,
             log_marginal_likelihood_value_=float(np.mean([float(each.value) for each in found])),
-            bytes_=traffic,
-            seconds_=clock.seconds,
-            _model=trained.model,
-            _trend=trend,
-            _mixing=mixing,
+            _evaluation=evaluation,
         )
         return self
 
-    def _learned(self, sample: Block, size: int) -> HCKGaussianProcessRegressor:
-        """A plain estimator that has learned the parameters from some of the sample."""
-        plain = alone(self, device=None, n_trees=1)
-        found: HCKGaussianProcessRegressor = plain.fit(sample.x[:size], sample.y[:size])
-        return found
+    def _columns(self, data: Training) -> int:
+        if len(data.target_shape):
+            raise ValueError(f"y must have one axis, got rows of shape {data.target_shape}")
+        return 2 + data.features
 
-    def _plan(
-        self,
-        settled: Any,
-        learned: HCKGaussianProcessRegressor,
-        sample: Block,
-        number: int,
-        rng: np.random.RandomState,
-    ) -> Plan:
+    def _least_sample(self, n: int) -> int:
+        return n if self.learn_size is None else self.learn_size
+
+    def _settle(
+        self, sizes: Sizes, data: Training, sample: Sample, rng: np.random.RandomState
+    ) -> tuple[Plan, dict[str, Any]]:
+        """Learn the parameters on some of the sample, with a plain estimator."""
+        size, plain = self._least_sample(data.n), alone(self, device=None, n_trees=1)
+        learned: HCKGaussianProcessRegressor = plain.fit(sample.x[:size], sample.y[:size])
+        trend = Trend.of(self.trend, sample.x, sample.y)[0]
+        number = sizes.branches(self.n_trees, self.leaf_size, self.rank)
         seeds = rng.randint(2**31 - 1, size=self.n_trees).tolist()
         plan = Plan(
             *(learned.kernel_, float(learned.noise_), Scaling(), [], seeds, self.leaf_size),
-            *(self.partition, self.landmarks, self.dtype, "cpu", settled.memory_budget),
+            *(self.partition, self.landmarks, self.dtype, "cpu", sizes.estimator.memory_budget),
+            coding=trend,
+            process=True,
         )
-        plan.trunks = make_trunks(plan, sample.x, number, self.rank, self.jitter)
-        return plan
+        known = {name: getattr(learned, name) for name in _LEARNED}
+        return plan.cut(sample.x, number, self.rank, self.jitter), {**known, "_trend": trend}
 
     # Predictions ------------------------------------------------------------------------------------
 
@@ -197,33 +216,31 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         std : the same, if `return_std`
         """
         if return_cov:
-            raise ValueError("covariances between points are not there on a cluster: use to_local().predict")
+            raise ValueError(f"covariances between points are {_ELSEWHERE}.predict")
         noise = float(self.noise_) if observed and hasattr(self, "noise_") else 0.0
         if not is_lazy(X):
             x = self._new(X)
             values, spread = self._model.now(x, return_std)
-            mean = self._mixing.mean(values, x)
-            return (mean, self._mixing.std(values, spread, x, noise)) if return_std else mean
+            mean = self._evaluation.mean(values, x)
+            return (mean, self._evaluation.std(values, spread, x, noise)) if return_std else mean
         points, blocks = self._lazy_new(X)
         model, dtype = self._model, self._model.plan.dtype
         values = model.values(blocks)
-        means = [lazy(Mixing.mean)(self._mixing, *each) for each in zip(values, blocks, strict=True)]
+        means = [lazy(Evaluation.mean)(self._evaluation, *each) for each in zip(values, blocks, strict=True)]
         made = as_array(means, points.rows, (), dtype)
         if not return_std:
             return made
-        spread = model.variances(blocks)
-        spreads = [
-            lazy(Mixing.std)(self._mixing, *each, noise) for each in zip(values, spread, blocks, strict=True)
-        ]
+        every = zip(values, model.variances(blocks), blocks, strict=True)
+        spreads = [lazy(Evaluation.std)(self._evaluation, *each, noise) for each in every]
         return made, as_array(spreads, points.rows, (), dtype)
 
     def to_local(self) -> HCKGaussianProcessRegressor:
         """The model on this machine, where it fits into memory: `hck.HCKGaussianProcessRegressor`."""
         self._check_fitted()
         members = [
-            posterior(trunk, parts, float(self.noise_), known)
-            for trunk, parts, known in zip(
-                self._model.plan.trunks, self._model.gather(), self._mixing.evidence, strict=True
+            in_one_piece(trunk, pieces, float(self.noise_), known)
+            for trunk, pieces, known in zip(
+                self._model.plan.trunks, self._model.gather(), self._evaluation.found, strict=True
             )
         ]
         made: HCKGaussianProcessRegressor = alone(self)
@@ -246,7 +263,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         self._check_fitted()
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
-        return self._refuse("log_marginal_likelihood with theta or a gradient")
+        raise NotImplementedError(f"theta or a gradient is {_ELSEWHERE}.log_marginal_likelihood")
 
     def plot_history(self, ax: Any = None) -> Any:
         """Draw the objective at each step of learning; returns matplotlib's axes."""
@@ -255,27 +272,8 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         self._check_fitted()
         return plot_learning(self, ax=ax)
 
-    def standard_errors(self, step: float = 1e-3) -> Any:
-        """After `to_local` only."""
-        return self._refuse("standard_errors")
-
-    def loo_predict(self, return_std: bool = False) -> Any:
-        """After `to_local` only."""
-        return self._refuse("loo_predict")
-
-    def loo_metrics(self) -> Any:
-        """After `to_local` only."""
-        return self._refuse("loo_metrics")
-
-    def sample_prior(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
-        """After `to_local` only."""
-        return self._refuse("sample_prior")
-
-    def sample_posterior(
-        self, X: Any, n_samples: int = 1, random_state: Any = 0, observed: bool = False
-    ) -> Any:
-        """After `to_local` only."""
-        return self._refuse("sample_posterior")
-
-    def _refuse(self, what: str) -> Any:
-        raise NotImplementedError(f"{what} is not there on a cluster: use to_local().{what.split()[0]}")
+    standard_errors = _after_to_local("standard_errors")
+    loo_predict = _after_to_local("loo_predict")
+    loo_metrics = _after_to_local("loo_metrics")
+    sample_prior = _after_to_local("sample_prior")
+    sample_posterior = _after_to_local("sample_posterior")

@@ -1,0 +1,67 @@
+"""The one loop over the branches of trees: up, through the trunks, and down."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Protocol, TypeVar
+
+Message = TypeVar("Message")
+Replies = TypeVar("Replies")
+
+
+class Store(Protocol[Message, Replies]):
+    """Where the branches of some trees are, and how work is done on them.
+
+    In memory (`hck.branches.memory`), in files (`hck.outofcore.store`), or on the workers of a cluster
+    (`hck.dask.store`).
+    """
+
+    def up(self) -> Iterable[tuple[int, Iterable[Message]]]:
+        """Work on all branches. For each tree, its number, and what its branches send to the trunk, in order.
+
+        Both may be lazy, so that no more messages are in memory than have to be.
+        """
+
+    def solve(self, tree: int, messages: Iterable[Message]) -> Replies:
+        """Solve the trunk of a tree; returns what the branches hear."""
+
+    def down(self, tree: int, replies: Replies) -> None:
+        """Work on the branches of a tree again, or begin to, and keep what predictions need."""
+
+    def finish(self) -> None:
+        """Wait for everything that was begun."""
+
+
+@dataclass
+class Clock:
+    """Seconds of phases of work."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        start = perf_counter()
+        yield
+        self.add(name, perf_counter() - start)
+
+    def add(self, name: str, seconds: float) -> None:
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+
+def drive(store: Store[Message, Replies], clock: Clock | None = None) -> None:
+    """Up all branches of all trees; then, tree by tree, through the trunk and down its branches.
+
+    It is the sweep up and down one tree (`hck.hierarchy`) in pieces: a branch needs nothing of another but
+    what comes through the trunk.
+    """
+    clock = Clock() if clock is None else clock
+    with clock.phase("up"):
+        trees = store.up()
+    for tree, messages in trees:
+        with clock.phase("trunk"):
+            replies = store.solve(tree, messages)
+        with clock.phase("down"):
+            store.down(tree, replies)
+    with clock.phase("down"):
+        store.finish()

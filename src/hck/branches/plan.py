@@ -1,0 +1,139 @@
+"""All that is settled before branches are worked on, and what is done with each of them."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.branches.branch import Branch
+from hck.branches.message import Message, Reply
+from hck.branches.piece import Piece, Share, probed
+from hck.branches.trunk import Trunk
+from hck.hierarchy.leave_one_out import leave_one_out
+from hck.kernels import Kernel
+from hck.points import Points, as_points
+from hck.preparation.coding import Coding
+from hck.preparation.scaling import Scaling
+from hck.preparation.trend import Trend
+from hck.settings import Settings
+
+_PROBED = 100_000  # rows that are predicted from all others, about
+DTYPES = {"float64": torch.float64, "float32": torch.float32}
+
+
+@dataclass
+class Plan:
+    """All that branches need beside their points.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        For scaled features.
+    noise : float
+    scaling : Scaling
+    trunks : list of Trunk
+        One for each tree.
+    seeds : list of int
+        One for each tree.
+    leaf_size : int or None
+    partition, landmarks : str
+    dtype, device : str
+    memory_budget : int, float, str or None
+        For one branch.
+    coding : Centred, OneAgainstAll, Trend or None
+        How targets become right-hand sides; None: they are right-hand sides.
+    every : int or None
+        Every so-many-th row is predicted from all others; None: none is.
+    process : bool
+        Whether branches are to say what they do not know, as Gaussian processes do.
+    """
+
+    kernel: Kernel
+    noise: float
+    scaling: Scaling
+    trunks: list[Trunk]
+    seeds: list[int]
+    leaf_size: int | None
+    partition: str
+    landmarks: str
+    dtype: str
+    device: str
+    memory_budget: Any = None
+    coding: Coding | Trend | None = None
+    every: int | None = None
+    process: bool = False
+
+    @property
+    def branches(self) -> list[range]:
+        """The numbers of the branches of each tree."""
+        return [range(trunk.n_branches) for trunk in self.trunks]
+
+    def settings(self, rank: int, jitter: float | None = None) -> Settings:
+        """Of trunks and branches."""
+        return Settings(rank, self.leaf_size, self.partition, self.landmarks, jitter, self.memory_budget)
+
+    def cut(self, x: np.ndarray, n_branches: int, rank: int, jitter: float | None) -> "Plan":
+        """With a trunk for each tree, by a sample of the points."""
+        points, settings = self.points(x), self.settings(rank, jitter)
+        generators = [torch.Generator(points.device).manual_seed(seed) for seed in self.seeds]
+        trunks = [Trunk.of(self.kernel, points, n_branches, settings, each) for each in generators]
+        return replace(self, trunks=trunks)
+
+    def points(self, x: Any) -> Points:
+        """Scaled points, on the device."""
+        return self.scaling(as_points(x, device=torch.device(self.device)), DTYPES[self.dtype])
+
+    def split(self, tree: int, x: Any) -> list[np.ndarray]:
+        """The rows of x that fall into each branch of a tree."""
+        number = self.trunks[tree].route(self.points(x)).cpu().numpy()
+        order = np.argsort(number, kind="stable")
+        ends = np.cumsum(np.bincount(number, minlength=self.trunks[tree].n_branches))
+        return np.split(order, ends[:-1])
+
+    def right_sides(self, share: Share) -> Tensor:
+        """b of the rows of a branch: shape (rows, columns)."""
+        if isinstance(self.coding, Trend):
+            return torch.as_tensor(self.coding.right_sides(share.x, share.y))
+        return torch.as_tensor(share.y if self.coding is None else self.coding(share.y))
+
+    # Branches ---------------------------------------------------------------------------------------
+
+    def grow(self, tree: int, branch: int, x: Any) -> Branch:
+        """A branch, of the features as they came."""
+        points, trunk = self.points(x), self.trunks[tree]
+        seed = (self.seeds[tree] + 7919 * (branch + 1)) % (2**31 - 1)
+        generator = torch.Generator(points.device).manual_seed(seed)
+        return Branch.grow(trunk, branch, points, self.settings(trunk.rank), generator)
+
+    def up(self, tree: int, branch: int, share: Share) -> Message:
+        """What a branch sends up."""
+        grown = self.grow(tree, branch, share.x)
+        return Branch.message(grown.factor(self.noise, self.right_sides(share)))
+
+    def solve(self, tree: int, messages: list[Message]) -> tuple[list[Reply], float]:
+        """What the branches of a tree hear, and the log-determinant of the whole K_h + noise."""
+        return self.trunks[tree].solve(messages, covariance=self.process or self.every is not None)
+
+    def down(self, tree: int, branch: int, share: Share, reply: Reply) -> Piece:
+        """What a branch becomes once it has heard from the trunk."""
+        grown, b = self.grow(tree, branch, share.x), self.right_sides(share)
+        factor = grown.factor(self.noise, b)
+        solved = grown.solve(factor, reply)
+        piece = Piece(solved, rows=torch.as_tensor(share.number))
+        weights = grown.blueprint.layout.unsort(solved.weights)
+        if self.process:
+            piece.targets, piece.above = b, reply.covariance
+            piece.gram = b.mT @ weights.double().cpu()
+        elif self.every is not None and reply.covariance is not None:
+            some = torch.as_tensor(probed(share.number, self.every))
+            diagonal = factor.inverse_diagonal(reply.covariance.to(weights.device)[None])
+            piece.left_out = leave_one_out(b, weights, diagonal).mean[some].double().cpu()
+            piece.observed = b[some]
+        return piece
+
+
+def probe_every(n: int) -> int:
+    """Of n rows, every so-many-th is predicted from all others."""
+    return max(1, n // _PROBED)
