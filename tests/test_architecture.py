@@ -47,7 +47,6 @@ UPWARD: set[tuple[str, str]] = {
     ("dask.base", "estimators"),
 }
 PRIVATE: set[tuple[str, str]] = {
-    ("persistence.classes", "selection.space"),
     ("dask.base", "estimators.base"),
 }
 DEVICES: set[str] = {

@@ -24,7 +24,7 @@ from hck.points import DensePoints, Points, as_points
 from hck.preparation.coding import OneAgainstAll
 from hck.preparation.moments import Moments
 from hck.preparation.scaling import Scaling
-from hck.selection.auto import Selection
+from hck.selection import Selection
 from hck.selection.loss import Calibration
 
 _CHOSEN_ON = 50_000  # points on which parameters are chosen

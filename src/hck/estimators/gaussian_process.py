@@ -1,5 +1,6 @@
 """Gaussian process regression."""
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ from hck.kernels import Kernel, make_kernel
 from hck.partition import Tree, leaf_size_for
 from hck.points import DensePoints, Points, VectorPoints
 from hck.preparation.trend import Trend
-from hck.selection import Learned, Observations, Space, evaluate, learn
+from hck.selection import Learned, Learning, Observations, Space, evaluate, learn
 from hck.selection.work import Shape
 
 
@@ -282,21 +283,9 @@ class HCKGaussianProcessRegressor(RegressorMixin, HCKEstimator):
         alone = alone or (self._is_exact() and size <= _FEW)
 
         def run(how: str, steps: int, start: np.ndarray | None = None) -> Learned:
-            return learn(
-                space,
-                data,
-                lambda kernel, points, seed: self._approximation(
-                    kernel, points, seed, self._shape, scouting=True
-                ),
-                rng,
-                how,
-                steps,
-                self.n_restarts,
-                size,
-                self.jitter,
-                start,
-                bool(self.verbose),
-            )
+            more = Learning(how, steps, self.n_restarts, size, self.jitter, start, bool(self.verbose))
+            make = partial(self._approximation, shape=self._shape, scouting=True)
+            return learn(space, data, make, rng, more)
 
         if self.optimizer != "auto":
             return run(self.optimizer, self.max_iter)

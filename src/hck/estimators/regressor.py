@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 
 from hck.estimators.ridge import RidgeEstimator, describe_ridge
-from hck.selection.loss import SquaredError
 
 
 @describe_ridge
@@ -45,6 +44,8 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
     True
     """
 
+    _loss = "squared_error"
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -68,10 +69,8 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         """
         X, y = self._validate_training(X, y, multi_output=True, y_numeric=True)
         targets = y.reshape(len(y), -1)
-        fitted = self._train(
-            X, targets, sample_weight, lambda rows, weight: SquaredError(targets[rows], weight)
-        )
-        self._set_fitted(**fitted, _one_target=y.ndim == 1)
+        self._keep(self._train(X, targets, sample_weight, observed=targets))
+        self._one_target = y.ndim == 1
         return self
 
     def predict(self, X: Any) -> Any:

@@ -35,7 +35,7 @@ from hck.outofcore.job import Job
 from hck.outofcore.rows import Rows, as_pair, as_rows, check_numbers
 from hck.outofcore.spool import Spool
 from hck.outofcore.targets import Labels, Numbers, Targets
-from hck.selection.auto import Selection
+from hck.selection import Selection
 
 _PLAN, _MODEL = "plan", "model"
 _NOT_KEPT = ("device", "random_state")  # of parameters, in a model

@@ -41,9 +41,9 @@ from hck.preparation.categories import Categories
 from hck.preparation.coding import Centred, OneAgainstAll
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
-from hck.selection.auto import Candidate, Selection
+from hck.selection import Candidate, Selection, Space
 from hck.selection.loss import Calibration
-from hck.selection.space import Space, _Block
+from hck.selection.space import Parameter
 
 Parts = dict[str, Any]
 
@@ -206,7 +206,7 @@ _DATACLASSES: tuple[type, ...] = (
     *(Blocks, Landmarks, Tree),
     *(Centred, Message, OneAgainstAll, Piece, Plan, Trunk),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
-    *(Calibration, Candidate, Iterative, Scaling, Selection, Space, Trend, _Block),
+    *(Calibration, Candidate, Iterative, Parameter, Scaling, Selection, Space, Trend),
 )
 
 _BY_ARGUMENTS: dict[type, tuple[str, ...]] = {
@@ -248,7 +248,8 @@ RECIPES: dict[type, Recipe] = {
     Categories: Recipe(_take_categories, _make_categories, frozenset({"names", "positions", "values"})),
 }
 
-BY_NAME: dict[str, type] = {cls.__name__: cls for cls in RECIPES}
+_FORMER = {"_Block": Parameter}  # names of classes in files of earlier versions
+BY_NAME: dict[str, type] = {cls.__name__: cls for cls in RECIPES} | _FORMER
 ESTIMATORS = tuple(_ESTIMATORS)
 
 # What is refused, in words.

@@ -12,7 +12,7 @@ from hck.kernels import Kernel, Matern, Product, Scaled, Sum
 from hck.plotting.cut import describe_leaves
 from hck.plotting.lengthscales import feature_names, kernel_of, lengthscales
 from hck.report._text import Section, Table, in_bytes, number, plural
-from hck.selection.auto import Selection
+from hck.selection import Selection
 
 _ESTIMATORS = (HCKRegressor, HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA)
 _SMOOTHNESS = {0.5: "1/2", 1.5: "3/2", 2.5: "5/2"}
