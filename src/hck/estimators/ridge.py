@@ -12,10 +12,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor
 
+from hck.approximations.exact import ExactPredictor
 from hck.backend.memory import resolve_budget
 from hck.backend.reuse import reusing
 from hck.estimators.base import HCKEstimator, describe_parameters
 from hck.estimators.training import Equations, Fitted, Trained, Weighed, blend, scale, weigh
+from hck.hierarchy import Extension, Forest
 from hck.kernels import Kernel
 from hck.partition import Tree
 from hck.points import DensePoints, Points, SparsePoints, as_points, as_points_like
@@ -194,11 +196,12 @@ class RidgeEstimator(HCKEstimator):
 
     def _keep(self, fitted: Fitted) -> None:
         """Set the fitted attributes."""
-        self.trees_ = fitted.trees
-        self.forest_ = fitted.forest
+        members = fitted.trained.members
+        self.trees_ = [member.tree for member in members if isinstance(member, Extension)]
+        self.forest_ = Forest(members, fitted.trained.weights)
         self.intercept_ = fitted.weighed.intercept.numpy()
         self.selection_ = fitted.selection
-        self.residuals_ = fitted.residuals
+        self.residuals_ = [each.residuals for each in members if isinstance(each, ExactPredictor)]
         self._scaling = fitted.scaling
         self._left_out = fitted.left_out
         self._used = fitted.weighed.rows

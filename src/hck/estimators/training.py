@@ -11,9 +11,7 @@ import torch
 from torch import Tensor
 
 from hck.approximations import Approximation, Predictor
-from hck.approximations.exact import ExactPredictor
-from hck.hierarchy import Extension, Forest, share_points
-from hck.partition import Tree
+from hck.hierarchy import Extension, share_points
 from hck.points import Points
 from hck.preparation.scaling import Scaling, other_units
 from hck.selection import Candidate, Observations, Selection
@@ -180,21 +178,6 @@ class Fitted:
     weighed: Weighed
     scaling: Scaling
     selection: Selection
-
-    @property
-    def forest(self) -> Forest:
-        """The mean of the members."""
-        return Forest(self.trained.members, self.trained.weights)
-
-    @property
-    def trees(self) -> list[Tree]:
-        """Those of members that have one."""
-        return [member.tree for member in self.trained.members if isinstance(member, Extension)]
-
-    @property
-    def residuals(self) -> list[list[float]]:
-        """Of members whose equations were solved by iteration: the relative residual after each."""
-        return [member.residuals for member in self.trained.members if isinstance(member, ExactPredictor)]
 
     @property
     def left_out(self) -> np.ndarray | None:

@@ -26,7 +26,7 @@ from hck.plotting import (
     style,
 )
 from hck.plotting.cut import describe_leaves
-from hck.plotting.lengthscales import feature_names, lengthscales
+from hck.plotting.lengthscales import feature_labels, feature_names, lengthscales
 from hck.plotting.style import need_matplotlib, percent
 from hck.points import Points, as_points, as_points_like
 from hck.report._text import number, plural
@@ -158,11 +158,10 @@ def _of_the_kernel(model: Any, X: Any) -> Iterator[Picture]:
 
 def _lengthscales(model: Any, X: Any, count: int) -> Picture:
     unit = _deviations(model, X)
-    names = feature_names(model)
-    shortest = ", ".join(_shortest(model, unit, names))
+    shortest = ", ".join(_shortest(model, unit))
 
     def work(ax: "Axes") -> None:
-        plot_lengthscales(model, names, unit=unit, ax=ax)
+        plot_lengthscales(model, unit=unit, ax=ax)
         if unit is not None:
             ax.set_xlabel("lengthscale / standard deviation of the feature")
 
@@ -176,14 +175,12 @@ def _lengthscales(model: Any, X: Any, count: int) -> Picture:
     )
 
 
-def _shortest(model: Any, unit: np.ndarray | None, names: list[str] | None) -> list[str]:
+def _shortest(model: Any, unit: np.ndarray | None) -> list[str]:
     """The features with the shortest lengthscales, and these."""
     every = [values for values in lengthscales(model).values() if values.ndim]
     least = np.min(every, 0) / (1.0 if unit is None else unit)
-    return [
-        f"{f'feature {i}' if names is None else names[i]} {number(least[i])}"
-        for i in np.argsort(least, kind="stable")[:3]
-    ]
+    features = feature_labels(model, len(least))
+    return [f"{features[i]} {number(least[i])}" for i in np.argsort(least, kind="stable")[:3]]
 
 
 def _deviations(model: Any, X: Any) -> np.ndarray | None:
