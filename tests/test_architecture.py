@@ -66,7 +66,7 @@ DEVICES: set[str] = {
     "estimators.base",
     "dask.devices",
     "dask.cluster",
-    "cli._common",
+    "cli._options",
     "approximations.taper",
     "approximations.exact",
 }

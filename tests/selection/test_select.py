@@ -17,6 +17,7 @@ from hck.selection.contest import Contest, meet
 from hck.selection.isotropic import isotropic, stretched, typical_distance
 from hck.selection.loss import SquaredError
 from hck.selection.work import GivenShape, Limits, Shape
+from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -29,7 +30,7 @@ POINTS = as_points(X)
 
 def plan(kernel, points, seed, shape):
     generator = torch.Generator().manual_seed(seed)
-    return Blueprint.of(kernel, points, rank=shape.rank, leaf_size=shape.leaf_size, generator=generator)
+    return Blueprint.of(kernel, points, Settings(shape.rank, shape.leaf_size), generator)
 
 
 def approximate(kernel, points, seed, shape):

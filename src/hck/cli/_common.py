@@ -81,7 +81,7 @@ def check_device(device: str) -> str:
     """The device, if it is there."""
     import torch
 
-    if one_of("--device", device.split(":")[0], DEVICES) == "cuda" and not torch.cuda.is_available():
+    if one_of("--device", device.split(":")[0], DEVICES) != "cpu" and not torch.cuda.is_available():
         raise ValueError(f"--device {device} was asked for, but torch finds no CUDA device: use cpu")
     return device
 
