@@ -33,9 +33,7 @@ HEIGHT = {name: height for height, names in enumerate(FLOORS) for name in names}
 
 # Exceptions that are left, as (module, what it imports); the aim is none.
 UPWARD: set[tuple[str, str]] = set()
-PRIVATE: set[tuple[str, str]] = {
-    ("persistence.classes", "selection.space"),
-}
+PRIVATE: set[tuple[str, str]] = set()
 DEVICES: set[str] = {
     "selection.work",
     "points",
@@ -53,7 +51,7 @@ DEVICES: set[str] = {
     "estimators.base",
     "dask.devices",
     "dask.cluster",
-    "cli._common",
+    "cli._options",
     "approximations.taper",
     "approximations.exact",
 }

@@ -24,6 +24,7 @@ __all__ = [
     "relative_error",
     "reliability_curve",
     "rmse",
+    "scores",
 ]
 
 # Numbers ------------------------------------------------------------------------------------------------
@@ -173,6 +174,18 @@ def _standardise(y: Any, mean: Any, std: Any) -> tuple[np.ndarray, np.ndarray]:
     if not (std > 0).all():
         raise ValueError("std must be positive: pass the standard deviations of observations, noise included")
     return (y - mean) / std, std
+
+
+def scores(y: Any, mean: Any, std: Any = None) -> dict[str, float]:
+    """All of the above, by name; those that need standard deviations if these are known.
+
+    Examples
+    --------
+    >>> scores([1.0, 3.0], [1.0, 2.0])["r2"]
+    0.5
+    """
+    found = {f.__name__: f(y, mean) for f in (rmse, mae, r2, relative_error)}
+    return found if std is None else found | {f.__name__: f(y, mean, std) for f in (nlpd, crps, coverage)}
 
 
 # Classes ------------------------------------------------------------------------------------------------

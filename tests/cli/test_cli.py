@@ -12,7 +12,8 @@ from sklearn.datasets import dump_svmlight_file
 
 from hck import __version__
 from hck.approximations.make import NAMES
-from hck.cli._common import APPROXIMATIONS, KERNELS, show, warn
+from hck.cli._common import show, warn
+from hck.cli._options import APPROXIMATIONS, KERNELS
 from hck.cli._tables import task_of
 from hck.cli.fit import intervals_of
 from hck.kernels import make_kernel

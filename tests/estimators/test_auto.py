@@ -242,8 +242,8 @@ def test_tensors_of_yes_and_no():
 
 @pytest.mark.parametrize("alpha", ["auto", 0.3])
 def test_lengthscales_by_loss_compete_where_there_is_time(alpha, monkeypatch):
-    monkeypatch.setattr("hck.selection.auto._BY_LOSS", 0.0)
-    monkeypatch.setattr("hck.selection.auto._SMALL", 150)
+    monkeypatch.setattr("hck.selection.anisotropic._BY_LOSS", 0.0)
+    monkeypatch.setattr("hck.selection.anisotropic._SMALL", 150)
     model = HCKRegressor(alpha=alpha, fit_time="fast", random_state=0).fit(X, Y)
     by_loss = [c for c in model.selection_.candidates if c.origin.endswith("by loss")]
     assert len(by_loss) == 1

@@ -12,7 +12,7 @@ from hck.hierarchy.layout import Layout
 from hck.kernels import Gaussian
 from hck.outofcore import DiskHCKClassifier, DiskHCKRegressor
 from hck.preparation.scaling import Scaling
-from hck.selection.auto import Selection
+from hck.selection import Selection
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

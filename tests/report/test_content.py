@@ -88,7 +88,7 @@ def test_what_was_chosen(page_of, data):
 def test_what_was_averaged(page_of, regressor, data):
     from copy import deepcopy
 
-    from hck.selection.auto import Candidate
+    from hck.selection import Candidate
 
     model = deepcopy(regressor)
     one, two = (

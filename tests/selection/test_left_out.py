@@ -33,7 +33,8 @@ def test_gradient_by_predictions(name, unit):
     k = columns(name)
     loss = InUnits(LOSSES[name], np.full(k, 0.7), np.full(k, 0.1)) if unit else LOSSES[name]
     predicted = RNG.normal(size=(50, k))
-    gradient = loss.gradient(predicted)
+    value, gradient = loss.with_gradient(predicted)
+    assert value == loss(predicted)
     assert gradient.shape == predicted.shape
     for i, j in ((0, 0), (17, k - 1)):
         ends = []
@@ -72,6 +73,18 @@ def test_left_out_predictions_are_those_of_the_others():
         errors.append(k[i, rest] @ np.linalg.solve(k[np.ix_(rest, rest)] + 0.1 * np.eye(49), y[rest]) - y[i])
     expected = np.mean(np.square(errors)) / y.var()
     assert left_out_loss(space, space.start, sample, SquaredError(y))[0] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_some_of_the_observations(name):
+    loss, rows = LOSSES[name], np.arange(5, 45)
+    weight = None if loss.weight is None else loss.weight[rows]
+    predicted = RNG.normal(size=(40, columns(name)))
+    expected = type(loss)(loss.observed[rows], weight)(predicted)
+    assert loss.take(rows)(predicted) == expected
+    units = InUnits(loss, np.full(columns(name), 2.0), np.zeros(columns(name)))
+    assert units.take(rows)(predicted / 2) == pytest.approx(expected, rel=1e-9)
+    assert units.margin == loss.margin
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hck.errors import NotPositiveDefiniteError
-from hck.selection import climb, maximise
+from hck.selection import Effort, climb, maximise
 from known_hills import TARGET, WIDE, Recorder, quadratic, valley
 
 
@@ -17,7 +17,7 @@ def test_the_top_of_a_quadratic(start):
 
 
 def test_a_curved_valley():
-    found = maximise(valley, np.array([-1.2, 1.0]), WIDE, tolerance=1e-10)
+    found = maximise(valley, np.array([-1.2, 1.0]), WIDE, Effort(tolerance=1e-10))
     np.testing.assert_allclose(found.theta, [1, 1], atol=1e-3)
 
 
@@ -29,12 +29,12 @@ def test_history_rises_to_the_value():
 
 
 def test_value_is_that_of_theta():
-    found = maximise(valley, np.array([-1.2, 1.0]), WIDE, max_iter=7)
+    found = maximise(valley, np.array([-1.2, 1.0]), WIDE, Effort(7))
     assert found.value == pytest.approx(valley(found.theta)[0])
 
 
 def test_few_iterations():
-    found = maximise(valley, np.array([-1.2, 1.0]), WIDE, max_iter=3)
+    found = maximise(valley, np.array([-1.2, 1.0]), WIDE, Effort(3))
     assert len(found.history) == 3
     assert not found.converged
     assert found.value > valley(np.array([-1.2, 1.0]))[0]
@@ -54,7 +54,7 @@ def test_bounds():
 def test_start_is_tried_first_and_left_alone():
     start = np.array([3.0, 4.0])
     function = Recorder(quadratic())
-    maximise(function, start, WIDE, restarts=2)
+    maximise(function, start, WIDE, Effort(restarts=2))
     assert function.places[0].tolist() == [3.0, 4.0]
     assert start.tolist() == [3.0, 4.0]
 
@@ -117,7 +117,7 @@ def test_other_errors_are_raised(error):
 @pytest.mark.parametrize("verbose", [False, True])
 def test_progress_is_shown_when_asked_for(search, verbose, capsys):
     if search == "lbfgs":
-        maximise(quadratic(), np.zeros(2), WIDE, verbose=verbose)
+        maximise(quadratic(), np.zeros(2), WIDE, Effort(verbose=verbose))
     else:
         climb(lambda theta, step: quadratic()(theta), np.zeros(2), WIDE, 5, verbose=verbose)
     assert ("Learning" in capsys.readouterr().out) == verbose

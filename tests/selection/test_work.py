@@ -3,7 +3,17 @@
 import pytest
 import torch
 
-from hck.selection.work import Shape, allowed_work, forest_shape, tree_work
+from hck.partition import Tree
+from hck.points import as_points
+from hck.selection.work import (
+    GivenShape,
+    Limits,
+    Shape,
+    allowed_work,
+    final_shape,
+    forest_shape,
+    tree_work,
+)
 
 CPU = torch.device("cpu")
 
@@ -17,26 +27,55 @@ def test_names_and_seconds():
 @pytest.mark.parametrize("work", [1e10, 1e12, 1e14])
 @pytest.mark.parametrize("d", [3, 800])
 def test_no_more_work_than_allowed(work, d):
-    shape = forest_shape(10**5, d, work)
+    shape = forest_shape((10**5, d), Limits(work))
     assert shape.n_trees * tree_work(10**5, d, shape.leaf_size, shape.rank) <= work or shape.leaf_size == 64
     assert 1 <= shape.rank <= shape.leaf_size
-    assert forest_shape(10**5, d, 2 * work).leaf_size >= shape.leaf_size
+    assert forest_shape((10**5, d), Limits(2 * work)).leaf_size >= shape.leaf_size
 
 
 def test_few_points_have_one_leaf():
-    assert forest_shape(500, 4, 1e12) == forest_shape(500, 4, 1e13)
-    assert forest_shape(500, 4, 1e12).n_trees == 1
-    assert forest_shape(500, 4, 1e12).leaf_size == 500
+    assert forest_shape((500, 4), Limits(1e12)) == forest_shape((500, 4), Limits(1e13))
+    assert forest_shape((500, 4), Limits(1e12)).n_trees == 1
+    assert forest_shape((500, 4), Limits(1e12)).leaf_size == 500
 
 
 def test_memory_bounds_leaves():
-    assert forest_shape(10**5, 4, 1e18, memory=3e8).leaf_size <= 1000
+    assert forest_shape((10**5, 4), Limits(1e18, 3e8)).leaf_size <= 1000
 
 
 def test_trees_that_are_given():
-    assert forest_shape(500, 4, 1e12, n_trees=3).n_trees == 3
+    assert forest_shape((500, 4), Limits(1e12), n_trees=3).n_trees == 3
 
 
 def test_a_leaf_may_have_all_points():
-    assert forest_shape(1000, 2, 1e13, 1e12, n_trees=1) == Shape(1, 1000, 125)
-    assert forest_shape(50, 2, 1e13, 1e12, n_trees=8) == Shape(8, 50, 6)
+    assert forest_shape((1000, 2), Limits(1e13, 1e12), n_trees=1) == Shape(1, 1000, 125)
+    assert forest_shape((50, 2), Limits(1e13, 1e12), n_trees=8) == Shape(8, 50, 6)
+
+
+POINTS = as_points(torch.rand(1000, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
+LARGE, SMALL = Limits(1e15), Limits(1e8)
+
+
+def test_a_shape_that_is_given_stays():
+    assert final_shape(GivenShape(n_trees=3, leaf_size=50, rank=20), POINTS, LARGE) == Shape(3, 50, 20)
+    assert final_shape(GivenShape(rank=20), POINTS, LARGE) == Shape(1, None, 20)
+    assert final_shape(GivenShape(leaf_size=200), POINTS, SMALL) == Shape(8, 200, 25)
+    assert final_shape(GivenShape(leaf_size=2000), POINTS, SMALL) == Shape(1, 2000, 125)
+
+
+def test_the_rest_of_a_shape_follows_the_limits():
+    assert final_shape(GivenShape(), POINTS, LARGE) == Shape(1, 1000, 125)
+    assert final_shape(GivenShape(), POINTS, SMALL).n_trees == 8
+    assert final_shape(GivenShape("exact"), POINTS, LARGE).n_trees == 1
+
+
+def test_the_leaves_of_a_tree_that_is_given():
+    tree = Tree.from_labels([k // 80 for k in range(1000)])
+    assert final_shape(GivenShape(tree=tree), POINTS, LARGE) == Shape(1, 80, 10)
+
+
+@pytest.mark.parametrize(("name", "most"), [("nystrom", 1000), ("fourier", 1000), ("tapered", 64)])
+def test_ranks_without_a_tree(name, most):
+    assert final_shape(GivenShape(name), POINTS, LARGE) == Shape(1, None, most)
+    assert final_shape(GivenShape(name, n_trees=2), POINTS, SMALL).rank <= most
+    assert final_shape(GivenShape(name, n_trees=2), POINTS, SMALL).n_trees == 2

@@ -1,4 +1,4 @@
-"""What the commands share: options, messages, files."""
+"""What the commands share: messages, files, results."""
 
 import json
 import math
@@ -8,56 +8,13 @@ import traceback
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
 from hck.backend.files import replacing
-
-# Known without loading torch, so that help and completion are fast; tests see to it that nothing is missing.
-DEVICES = ("cpu", "cuda")
-TIMES = ("fast", "balanced", "best")
-KERNELS = ("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52")
-APPROXIMATIONS = ("hierarchical", "compositional", "independent", "exact", "nystrom", "fourier", "tapered")
-
-
-def known(names: tuple[str, ...]) -> Any:
-    """For shell completion."""
-    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
-
-
-Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-Device = Annotated[str, typer.Option(help="cpu or cuda.", autocompletion=known(DEVICES))]
-Seed = Annotated[int, typer.Option(help="Makes the result reproducible.")]
-Model = Annotated[Path, typer.Argument(help="A folder that `hck fit` wrote.", show_default=False)]
-Data = Annotated[
-    Path,
-    typer.Argument(help="CSV, parquet, npz or LIBSVM text (also .gz, .bz2, .xz).", show_default=False),
-]
-Target = Annotated[
-    str | None, typer.Option(help="The column to predict (CSV and parquet).", show_default=False)
-]
-Part = Annotated[
-    str | None,
-    typer.Option(help="Of an npz file with X_train, X_test, …: which. By default train to learn, else test."),
-]
-FitTime = Annotated[
-    str | None,
-    typer.Option(
-        help="fast, balanced, best, or seconds.", autocompletion=known(TIMES), show_default="balanced"
-    ),
-]
-Approximation = Annotated[
-    str,
-    typer.Option(
-        help=f"What stands in for the kernel: {', '.join(APPROXIMATIONS)}.",
-        autocompletion=known(APPROXIMATIONS),
-    ),
-]
+from hck.cli._options import DEVICES, TIMES
 
 messages = Console(stderr=True)  # results go to stdout, so that they can be piped
 
@@ -102,6 +59,11 @@ def one_of(option: str, value: str, known: tuple[str, ...]) -> str:
     return value
 
 
+def names_in(text: str) -> list[str]:
+    """Names with commas between."""
+    return [name for name in map(str.strip, text.split(",")) if name]
+
+
 def as_time(text: str) -> str | float:
     """Of `fit_time`: a name or seconds."""
     if text in TIMES:
@@ -119,7 +81,7 @@ def check_device(device: str) -> str:
     """The device, if it is there."""
     import torch
 
-    if one_of("--device", device.split(":")[0], DEVICES) == "cuda" and not torch.cuda.is_available():
+    if one_of("--device", device.split(":")[0], DEVICES) != "cpu" and not torch.cuda.is_available():
         raise ValueError(f"--device {device} was asked for, but torch finds no CUDA device: use cpu")
     return device
 

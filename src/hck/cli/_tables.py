@@ -16,8 +16,8 @@ _NEARLY = 0.9  # of a column, so that the rest look like mistakes
 _NUMBERS = ("regression", "gp")  # tasks whose targets are numbers
 
 
-def for_training(path: Path, target: str | None, part: str | None = None) -> Table:
-    """A table with a target, or an error that says how to name it."""
+def for_training(path: Path, target: str | None, part: str | None, task: str) -> tuple[Table, str]:
+    """A table with a target, or an error that says how to name it; and what to learn, if task is "auto"."""
     table = read_table(path, target, part=_part(path, part, "train"))
     if table.y is None:
         known = f" (it has {listed(table.feature_names)})" if table.feature_names else ""
@@ -26,7 +26,9 @@ def for_training(path: Path, target: str | None, part: str | None = None) -> Tab
         raise ValueError(f"{path.name} has no columns beside the target")
     _check_features(table.X, path.name)
     _refuse_strays(table.y, f"the target {table.target_name!r}", path.name)
-    return table
+    task = task_of(table.y) if task == "auto" else task
+    check_task(task, table.y, path)
+    return table, task
 
 
 def task_of(y: Any) -> str:

@@ -8,45 +8,30 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from hck.cli._common import (
-    APPROXIMATIONS,
-    AsJson,
-    Data,
-    Device,
-    Force,
-    Part,
-    Quiet,
-    Seed,
-    Target,
-    as_time,
-    check_device,
-    free,
-    one_of,
-    progress,
-    say,
-    show,
-    write,
-)
-from hck.cli.fit import Kind, make_model
+from hck.cli import _options as option
+from hck.cli._common import as_time, check_device, free, names_in, one_of, progress, say, show, write
+from hck.cli.fit import make_model
 from hck.cli.predict import predictions, scores
 
 METHODS = ("hierarchical", "compositional", "independent", "nystrom", "fourier")
 
 
 def compare(
-    data: Data,
-    target: Target = None,
-    task: Annotated[Kind, typer.Option(help="What to learn; auto looks at the target.")] = Kind.auto,
+    data: option.Data,
+    target: option.Target = None,
+    task: Annotated[
+        option.Kind, typer.Option(help="What to learn; auto looks at the target.")
+    ] = option.Kind.auto,
     methods: Annotated[str, typer.Option(help="Approximations, with commas between.")] = ",".join(METHODS),
     rank: Annotated[int, typer.Option(min=1, help="r, the same for all.")] = 128,
     fit_time: Annotated[str, typer.Option(help="fast, balanced, best, or seconds.")] = "fast",
-    part: Part = None,
-    device: Device = "cpu",
-    seed: Seed = 0,
+    part: option.Part = None,
+    device: option.Device = "cpu",
+    seed: option.Seed = 0,
     out: Annotated[Path | None, typer.Option(help="A CSV file for the table.", show_default=False)] = None,
-    force: Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    force: option.Force = False,
+    as_json: option.AsJson = False,
+    quiet: option.Quiet = False,
 ) -> None:
     """Different kernels side by side, with the same rank: a fifth of the rows is held out.
 
@@ -54,21 +39,19 @@ def compare(
     """
     import pandas as pd
 
-    from hck.cli._tables import check_task, for_training, rows, task_of
+    from hck.cli._tables import for_training, rows
 
-    chosen = [name for name in map(str.strip, methods.split(",")) if name]
+    chosen = names_in(methods)
     if not chosen:
         raise ValueError("--methods is empty")
     for name in chosen:
-        one_of("--methods", name, APPROXIMATIONS)
+        one_of("--methods", name, option.APPROXIMATIONS)
     if out is not None:
         free(out, force)
     settings = {"rank": rank, "device": check_device(device), "random_state": seed}
     limit = as_time(fit_time)
-    table = for_training(data, target, part)
+    table, kind = for_training(data, target, part, task.value)
     y = np.asarray(table.y)
-    kind = task_of(y) if task is Kind.auto else task.value
-    check_task(kind, y, data)
     train, test = _split(y, kind == "classification", seed)
     X = {"train": rows(table.X, train), "test": rows(table.X, test)}
     found = {}

@@ -2,62 +2,33 @@
 
 import math
 import time
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from hck.cli._common import (
-    APPROXIMATIONS,
-    KERNELS,
-    Approximation,
-    AsJson,
-    Data,
-    Device,
-    FitTime,
-    Force,
-    Part,
-    Quiet,
-    Seed,
-    Target,
-    as_time,
-    check_device,
-    free_folder,
-    known,
-    one_of,
-    progress,
-    show,
-)
+from hck.cli import _options as option
+from hck.cli._common import as_time, check_device, free_folder, one_of, progress, show
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)  # of intervals that predictions can have
 
 
-class Kind(StrEnum):
-    auto = "auto"
-    regression = "regression"
-    classification = "classification"
-    gp = "gp"
-
-
 def fit(
-    data: Data,
+    data: option.Data,
     out: Annotated[Path, typer.Option(help="The folder for the model.", show_default=False)],
-    target: Target = None,
-    task: Annotated[
-        Kind, typer.Option(help="What to learn; auto looks at the target. gp: a Gaussian process.")
-    ] = Kind.auto,
-    fit_time: FitTime = None,
+    target: option.Target = None,
+    task: option.Task = option.Kind.auto,
+    fit_time: option.FitTime = None,
     kernel: Annotated[
         str | None,
         typer.Option(
-            help=f"The base kernel: {', '.join(KERNELS)}; chosen if it is not given.",
-            autocompletion=known(KERNELS),
+            help=f"The base kernel: {', '.join(option.KERNELS)}; chosen if it is not given.",
+            autocompletion=option.known(option.KERNELS),
             show_default=False,
         ),
     ] = None,
-    approximation: Approximation = "hierarchical",
+    approximation: option.Approximation = "hierarchical",
     rank: Annotated[
         int | None, typer.Option(min=1, help="r; chosen if it is not given.", show_default=False)
     ] = None,
@@ -67,32 +38,30 @@ def fit(
     memory: Annotated[
         str | None, typer.Option(help="That training may take, such as 4GiB.", show_default=False)
     ] = None,
-    part: Part = None,
-    device: Device = "cpu",
-    seed: Seed = 0,
-    force: Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    part: option.Part = None,
+    device: option.Device = "cpu",
+    seed: option.Seed = 0,
+    force: option.Force = False,
+    as_json: option.AsJson = False,
+    quiet: option.Quiet = False,
 ) -> None:
     """Learn from a table and save the model.
 
     [bold]hck fit houses.csv --target price --out model/[/bold]
     """
-    from hck.cli._tables import check_task, for_training, task_of
+    from hck.cli._tables import for_training
     from hck.persistence import save
 
     free_folder(out, force)
-    one_of("--approximation", approximation, APPROXIMATIONS)
-    if task is Kind.gp and fit_time is not None:
+    one_of("--approximation", approximation, option.APPROXIMATIONS)
+    if task is option.Kind.gp and fit_time is not None:
         raise ValueError("--fit-time is not for --task gp, whose time follows from --rank")
     settings: dict[str, Any] = {"approximation": approximation, "memory_budget": memory}
     settings |= {"device": check_device(device), "random_state": seed, "verbose": progress(quiet)}
     given = {"kernel": kernel, "rank": rank, "n_trees": n_trees}
     settings |= {name: value for name, value in given.items() if value is not None}
     seconds_or_name = as_time(fit_time or "balanced")
-    table = for_training(data, target, part)
-    chosen = task_of(table.y) if task is Kind.auto else task.value
-    check_task(chosen, table.y, data)
+    table, chosen = for_training(data, target, part, task.value)
     model = make_model(chosen, seconds_or_name, settings)
     start = time.perf_counter()
     model.fit(table.X, table.y)

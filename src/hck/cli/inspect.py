@@ -5,18 +5,19 @@ from typing import Annotated, Any
 
 import typer
 
-from hck.cli._common import AsJson, Force, Model, Part, Quiet, Target, busy, free, show
+from hck.cli import _options as option
+from hck.cli._common import busy, free, show
 
 
-def info(model: Model, as_json: AsJson = False) -> None:
+def info(model: option.Model, as_json: option.AsJson = False) -> None:
     """What a saved model is: parameters, trees, size."""
     from hck.persistence import load
 
     loaded = load(model, "cpu")
-    show(describe(loaded) | {"bytes_on_disk": size(model)}, as_json, str(model))
+    show(facts_of(loaded) | {"bytes_on_disk": size(model)}, as_json, str(model))
 
 
-def describe(model: Any) -> dict[str, Any]:
+def facts_of(model: Any) -> dict[str, Any]:
     """A model in a few names and values."""
     notes = getattr(model, "notes_", {})
     found: dict[str, Any] = {"estimator": type(model).__name__}
@@ -49,14 +50,14 @@ def size(folder: Path) -> int:
 
 
 def report(
-    model: Model,
+    model: option.Model,
     data: Annotated[Path, typer.Option(help="Test data, with the target.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The HTML file.", show_default=False)],
-    target: Target = None,
-    part: Part = None,
-    force: Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    target: option.Target = None,
+    part: option.Part = None,
+    force: option.Force = False,
+    as_json: option.AsJson = False,
+    quiet: option.Quiet = False,
 ) -> None:
     """A page with figures about a saved model on test data, in one file.
 

@@ -9,19 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from hck.cli._common import (
-    AsJson,
-    Device,
-    Force,
-    Quiet,
-    busy,
-    check_device,
-    free,
-    messages,
-    progress,
-    say,
-    show,
-)
+from hck.cli import _options as option
+from hck.cli._common import busy, check_device, free, messages, names_in, progress, say, show
 
 
 def reproduce(
@@ -29,11 +18,11 @@ def reproduce(
         list[str] | None, typer.Argument(help="Experiments, or all; none: list them.", show_default=False)
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for CSV files and figures.")] = Path("results"),
-    device: Device = "cpu",
+    device: option.Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="A small version, about a minute each.")] = False,
     data: Annotated[str, typer.Option(help="Data sets, with commas between; by default all at hand.")] = "",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    as_json: option.AsJson = False,
+    quiet: option.Quiet = False,
 ) -> None:
     """Repeat the paper's experiments; what is finished is not computed again.
 
@@ -47,8 +36,7 @@ def reproduce(
     unknown = [name for name in names if name not in (*EXPERIMENTS, "all")]
     if unknown:
         raise ValueError(f"{unknown[0]} is not an experiment; choose from {', '.join(EXPERIMENTS)}, all")
-    chosen = tuple(name for name in map(str.strip, data.split(",")) if name)
-    options = Options(out, check_device(device), quick, chosen)
+    options = Options(out, check_device(device), quick, tuple(names_in(data)))
     drawn = {}
     for name in EXPERIMENTS if "all" in names else names:
         drawn[name] = str(EXPERIMENTS[name].run(options, show=bool(progress(quiet))))
@@ -72,9 +60,9 @@ def bench(
     n: Annotated[int, typer.Option(min=1, help="Points.")] = 100_000,
     rank: Annotated[int, typer.Option(min=1, help="r.")] = 64,
     features: Annotated[int, typer.Option(min=1, help="d.")] = 8,
-    device: Device = "cpu",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    device: option.Device = "cpu",
+    as_json: option.AsJson = False,
+    quiet: option.Quiet = False,
 ) -> None:
     """How fast this machine trains and predicts, against its own rate of matrix products."""
     check_device(device)
@@ -119,10 +107,10 @@ def _seconds(work: Callable[[], Any], device: str) -> float:
 
 def demo(
     out: Annotated[Path, typer.Option(help="The PNG file for the plot.")] = Path("hck-demo.png"),
-    device: Device = "cpu",
-    force: Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    device: option.Device = "cpu",
+    force: option.Force = False,
+    as_json: option.AsJson = False,
+    quiet: option.Quiet = False,
 ) -> None:
     """Train on 100,000 points beside the exact kernel, print a table, save a plot."""
     free(out, force)

@@ -7,20 +7,8 @@ import numpy as np
 import typer
 
 from hck.backend.progress import track
-from hck.cli._common import (
-    AsJson,
-    Data,
-    Force,
-    Model,
-    Part,
-    Quiet,
-    Target,
-    check_device,
-    free,
-    progress,
-    show,
-    write,
-)
+from hck.cli import _options as option
+from hck.cli._common import check_device, free, progress, show, write
 
 _BLOCK = 50_000  # points whose predictions are one step of the progress
 _USUAL = 0.95
@@ -39,15 +27,15 @@ OnDevice = Annotated[
 
 
 def predict(
-    model: Model,
-    data: Data,
+    model: option.Model,
+    data: option.Data,
     out: Annotated[Path, typer.Option(help="The CSV file for predictions.", show_default=False)],
     level: Level = _USUAL,
-    part: Part = None,
+    part: option.Part = None,
     device: OnDevice = None,
-    force: Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    force: option.Force = False,
+    as_json: option.AsJson = False,
+    quiet: option.Quiet = False,
 ) -> None:
     """Predict with a saved model: values with intervals, or classes with probabilities.
 
@@ -68,14 +56,14 @@ def predict(
 
 
 def evaluate(
-    model: Model,
-    data: Data,
-    target: Target = None,
+    model: option.Model,
+    data: option.Data,
+    target: option.Target = None,
     level: Level = _USUAL,
-    part: Part = None,
+    part: option.Part = None,
     device: OnDevice = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    as_json: option.AsJson = False,
+    quiet: option.Quiet = False,
 ) -> None:
     """How good a saved model is on data whose target is known.
 
@@ -169,11 +157,10 @@ def scores(
             found["log_loss"] = metrics.log_loss(y, proba, model.classes_)
         return found
     y = np.asarray(y, dtype=float)
-    found |= {name: getattr(metrics, name)(y, mean) for name in ("rmse", "mae", "relative_error")}
-    if np.ptp(y) > 0:
-        found["r2"] = metrics.r2(y, mean)
-    if "std" in columns:
-        found |= {name: getattr(metrics, name)(y, mean, columns["std"]) for name in ("nlpd", "crps")}
+    found |= metrics.scores(y, mean, columns.get("std"))
+    found.pop("coverage", None)  # that of the level, below
+    if np.isnan(found["r2"]):
+        del found["r2"]
     if "lower" in columns:
         inside = (columns["lower"] <= y) & (y <= columns["upper"])
         found[f"inside_{100 * level:g}%_intervals"] = float(np.mean(inside))

@@ -22,7 +22,7 @@ from hck.points import DensePoints, as_points
 from hck.preparation.coding import OneAgainstAll
 from hck.preparation.sample import Sample
 from hck.preparation.scaling import Scaling
-from hck.selection.auto import Selection
+from hck.selection import Selection
 from hck.selection.loss import Calibration
 
 _CHOSEN_ON = 50_000  # points on which parameters are chosen

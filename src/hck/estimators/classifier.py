@@ -9,10 +9,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from hck.estimators.ridge import SAVED, RidgeEstimator, describe_ridge, device_of
+from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED, RidgeEstimator, describe_ridge, device_of
 from hck.persistence.classes import saved
 from hck.preparation.coding import signs
-from hck.selection.loss import Calibration, LogLoss
+from hck.selection.loss import Calibration
 
 
 @saved(*SAVED, "classes_", "calibration_", device=device_of)
@@ -53,8 +53,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
     True
     """
 
-    # Lengthscales are learned as if ±1 were Gaussian, so that they fit labels too closely.
-    _margin = 0.2
+    _loss = "log_loss"
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "HCKClassifier":
@@ -80,13 +79,12 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes, but y has one class only: {classes[0]!r}"
             )
-        targets = signs(code, len(classes))
-        fitted = self._train(X, targets, sample_weight, lambda rows, weight: LogLoss(code[rows], weight))
-        others = fitted["_left_out"]
-        calibration = None
+        fitted = self._train(X, signs(code, len(classes)), sample_weight, observed=code)
+        others, weighed, calibration = fitted.left_out, fitted.weighed, None
         if others is not None:
-            calibration = Calibration.fit(others, code[fitted["_used"]], fitted["_weight"])
-        self._set_fitted(**fitted, classes_=classes, calibration_=calibration)
+            calibration = Calibration.fit(others, code[weighed.rows], weighed.weights)
+        self._keep(fitted)
+        self.classes_, self.calibration_ = classes, calibration
         return self
 
     def decision_function(self, X: Any) -> Any:
@@ -138,7 +136,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         """
         check_is_fitted(self)
         if self.calibration_ is None:
-            self._left_out_values()  # which says why
+            raise ValueError(NOTHING_LEFT_OUT)
         score = self.decision_function(X)
         score = score.cpu().numpy() if isinstance(score, Tensor) else score
         return self.calibration_(score.reshape(len(score), -1))

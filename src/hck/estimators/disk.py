@@ -37,7 +37,7 @@ from hck.outofcore.job import Job
 from hck.outofcore.rows import as_rows, check_numbers
 from hck.outofcore.store import Pieces, train
 from hck.outofcore.table import Table
-from hck.selection.auto import Selection
+from hck.selection import Selection
 
 _PLAN, _MODEL = "plan", "model"
 _NOT_KEPT = ("device", "random_state")  # of parameters, in a model

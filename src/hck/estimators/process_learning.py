@@ -13,7 +13,7 @@ from hck.partition import Tree, leaf_size_for
 from hck.points import Points, VectorPoints
 from hck.preparation.trend import Trend
 from hck.process import Mixture
-from hck.selection import Learned, Observations, Space, evaluate, learn
+from hck.selection import Learned, Learning, Observations, Space, evaluate, learn
 from hck.selection.process import standard_errors, start_lengthscales
 from hck.selection.work import Shape
 
@@ -68,11 +68,11 @@ class ProcessLearning(HCKEstimator):
             raise ValueError(
                 f"a tree given as partition needs learn_size=None: it does not fit {size} of the points"
             )
-        plan = partial(self._approximation, shape=self._shape, scouting=True)
-        fixed = self.n_restarts, size, self.jitter
+        make = partial(self._approximation, shape=self._shape, scouting=True)
 
         def run(how: str, steps: int, start: np.ndarray | None = None) -> Learned:
-            return learn(space, data, plan, rng, how, steps, *fixed, start, bool(self.verbose))
+            more = Learning(how, steps, self.n_restarts, size, self.jitter, start, bool(self.verbose))
+            return learn(space, data, make, rng, more)
 
         if self.optimizer != "auto":
             return run(self.optimizer, self.max_iter)

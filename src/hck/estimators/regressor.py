@@ -7,7 +7,6 @@ from sklearn.base import RegressorMixin, _fit_context
 
 from hck.estimators.ridge import SAVED, RidgeEstimator, describe_ridge, device_of
 from hck.persistence.classes import saved
-from hck.selection.loss import SquaredError
 
 
 @saved(*SAVED, "_one_target", device=device_of)
@@ -47,6 +46,8 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
     True
     """
 
+    _loss = "squared_error"
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -70,10 +71,8 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         """
         X, y = self._validate_training(X, y, multi_output=True, y_numeric=True)
         targets = y.reshape(len(y), -1)
-        fitted = self._train(
-            X, targets, sample_weight, lambda rows, weight: SquaredError(targets[rows], weight)
-        )
-        self._set_fitted(**fitted, _one_target=y.ndim == 1)
+        self._keep(self._train(X, targets, sample_weight, observed=targets))
+        self._one_target = y.ndim == 1
         return self
 
     def predict(self, X: Any) -> Any:

@@ -1,7 +1,6 @@
 """Kernel ridge regression for any targets: what the regressor and the classifier share."""
 
-import time
-from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -13,26 +12,27 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor
 
-from hck.approximations import Approximation, Predictor
 from hck.approximations.exact import ExactPredictor
 from hck.backend.memory import resolve_budget
 from hck.backend.reuse import reusing
-from hck.errors import NotPositiveDefiniteError
 from hck.estimators.base import HCKEstimator, describe_parameters
-from hck.hierarchy import Forest, TreePredictor, share_points
-from hck.kernels import Kernel, make_kernel
+from hck.estimators.training import Equations, Fitted, Trained, Weighed, blend, scale, weigh
+from hck.hierarchy import Forest, TreePredictor
+from hck.kernels import Kernel
 from hck.partition import Tree
 from hck.points import DensePoints, Points, SparsePoints, as_points, as_points_like
-from hck.preparation.scaling import Scaling, other_units
-from hck.selection.auto import MOST_LENGTHSCALES, Candidate, Contest, Selection, choose
-from hck.selection.blend import blend_weights
-from hck.selection.likelihood import Observations
-from hck.selection.loss import InUnits, Loss
-from hck.selection.work import UNKNOWN, Shape, allowed_work, features_within, forest_shape
+from hck.selection import Candidate, Observations, Selection
+from hck.selection.auto import MOST_LENGTHSCALES, Given, Units, given_kernel, select
+from hck.selection.contest import Contest
+from hck.selection.loss import LOSSES, Loss
+from hck.selection.work import GivenShape, Limits, Shape, allowed_work
 
-_BLENDED = 3  # candidates at most whose predictions are averaged
-_REFINED = 20_000  # observations on which the ridge of approximations without a tree is chosen
 _MOST_DENSE = 10**8  # numbers: smaller sparse data are made dense where that is faster
+
+NOTHING_LEFT_OUT = (
+    "nothing was left out in `fit`: use leave_one_out=True; if you do, memory was too short for it "
+    "(memory_budget), or equations were solved by iteration"
+)
 
 _PARAMETERS = """kernel : str, Kernel or callable, default="auto"
     The base kernel: a name (``"gaussian"``, ``"laplace"``, ``"inverse_multiquadric"``, ``"matern12"``,
@@ -140,20 +140,14 @@ class RidgeEstimator(HCKEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    # By what part lengthscales for each feature have to lower the loss to be preferred to one for all.
-    _margin: ClassVar[float] = 0.0
+    # The name of the loss by which candidates are compared, of `hck.selection.loss.LOSSES`.
+    _loss: ClassVar[str]
 
     # Training ---------------------------------------------------------------------------------------
 
     @torch.no_grad()
     @reusing()
-    def _train(
-        self,
-        X: Any,
-        targets: np.ndarray,
-        sample_weight: Any,
-        loss: Callable[[np.ndarray, np.ndarray | None], Loss],
-    ) -> dict[str, Any]:
+    def _train(self, X: Any, targets: np.ndarray, sample_weight: Any, observed: np.ndarray) -> Fitted:
         """Solve (K_h + α diag(1/weight)) w = targets − intercept, for several targets at once.
 
         Parameters
@@ -161,79 +155,67 @@ class RidgeEstimator(HCKEstimator):
         X : validated points
         targets : ndarray of shape (n, columns)
         sample_weight : array-like of shape (n,), float or None
-        loss : callable
-            Some rows and their weights ↦ the loss of predictions of their targets.
-
-        Returns
-        -------
-        dict
-            The fitted attributes, to be set once nothing can fail any more.
+        observed : ndarray of shape (n, …)
+            What the loss compares predictions with.
         """
         points, rng = self._points(X), check_random_state(self.random_state)
-        y = torch.tensor(targets, dtype=torch.float64)
-        used = np.arange(len(y))
-        weight = None if sample_weight is None else _check_weights(sample_weight, len(points))
-        if weight is not None and (weight == 0).any():  # a point that counts for nothing is not there
-            if isinstance(self.partition, Tree):
-                raise ValueError("points of weight 0 are left out, but the tree given as partition has them")
-            kept = weight.nonzero().squeeze(1)
-            points, y, weight, used = points.take(kept.to(points.device)), y[kept], weight[kept], kept.numpy()
-        scaling = Scaling.of(self._scale_kind(), points)
-        units = other_units(scaling if self.scale == "auto" else Scaling(), points)
-        points = scaling(points, self._dtype())
-        intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
-        y = y - intercept
-        spread = y.std(0, correction=0)
-        spread = spread.where(spread > 0, 1.0)
-        relative = (
-            None if weight is None else (weight.mean() if isinstance(self.alpha, str) else 1.0) / weight
-        )
-        data = Observations(points, y / spread, noise=relative)
-
-        def loss_of(rows: np.ndarray) -> Loss:
-            inner = loss(used[rows], None if weight is None else weight.numpy()[rows])
-            return InUnits(inner, spread.numpy(), intercept.numpy())
-
-        selection = self._select(data, units, loss_of, rng)
+        weighed = weigh(targets, _check_weights(sample_weight, len(points)))
+        points = self._counting(points, weighed)
+        scaled = scale(points, self._scale_kind(), self.scale == "auto", self._dtype())
+        noise = weighed.noise(isinstance(self.alpha, str))
+        data = weighed.observations(scaled.points, noise)
+        selection = self._select(data, weighed.loss(LOSSES[self._loss], observed), scaled.units, rng)
         seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
-        shape = Shape(selection.n_trees, selection.leaf_size, selection.rank)
+        equations = Equations(scaled.points, weighed.y, noise, self.leave_one_out)
+        shape, others = selection.shape, selection.blend[1:]
+        trained = [self._train_trees(equations, selection, shape, seeds)]
+        if trained[0].left_out is not None:
+            trained += [self._train_trees(equations, other, shape, seeds) for other in others]
+        return Fitted(blend(trained, selection.blend, weighed), weighed, scaled.scaling, selection)
 
-        def forest(kernel: Kernel, alpha: float) -> tuple[list[Predictor], np.ndarray | None]:
-            """Trained members, and what they predict of left-out observations."""
-            noise: float | Tensor = alpha if relative is None else alpha * relative
+    def _select(
+        self, data: Observations, loss: Loss, units: Units, rng: np.random.RandomState
+    ) -> Selection:  # fmt: skip
+        """Choose what was not given."""
+        n, device = len(data), data.points.device
+        memory = resolve_budget(self.memory_budget, device)
+        limits = Limits(allowed_work(self.fit_time, n, device) / 2, memory)
+        contest = Contest(data, loss, self._scout, limits, rng, bool(self.verbose))
+        return select(self._given(), contest, units, partial(self._approximation, scouting=True))
 
-            def train(approximation: Approximation) -> tuple[Predictor, Tensor | None]:
-                found, others = approximation.ridge(noise, y, self.leave_one_out)
-                found = share_points(found, points) if isinstance(found, TreePredictor) else found
-                return found, None if others is None else others.double().cpu()
+    def _given(self) -> Given:
+        """What is not to be chosen."""
+        n_trees, rank, alpha = (
+            None if isinstance(value, str) else value for value in (self.n_trees, self.rank, self.alpha)
+        )
+        n_trees = 1 if self._is_fixed() else n_trees
+        tree = self.partition if isinstance(self.partition, Tree) else None
+        shape = GivenShape(self.approximation, n_trees, self.leaf_size, rank, tree)
+        blends = self.fit_time == "best" and self.leave_one_out and self.approximation == "hierarchical"
+        kernel = given_kernel(self.kernel, self.lengthscale)
+        return Given(kernel, None if alpha is None else float(alpha), shape, blends)
 
-            trained = self._for_each_tree(train, kernel, points, seeds, shape)
-            others = [each for _, each in trained if each is not None]
-            return [member for member, _ in trained], torch.stack(others).mean(0).numpy() if others else None
+    def _train_trees(
+        self, equations: Equations, chosen: Selection | Candidate, shape: Shape, seeds: list[int]
+    ) -> Trained:
+        """Solve for each tree, or for what else stands in for the chosen kernel."""
+        solve = partial(equations.solve, alpha=chosen.alpha)
+        return Trained.of(self._for_each_tree(solve, chosen.kernel, equations.points, seeds, shape))
 
-        groups, shares = [forest(selection.kernel, selection.alpha)], np.ones(1)
-        if groups[0][1] is not None and len(selection.blend) > 1:
-            groups += [forest(each.kernel, each.alpha) for each in selection.blend[1:]]
-            shares = blend_weights([other for _, other in groups], y.numpy(), weight)
-            for each, share in zip(selection.blend, shares, strict=True):
-                each.weight = float(share)
-        blended = [(*group, float(share)) for group, share in zip(groups, shares, strict=True) if share > 0]
-        members = [member for group, _, _ in blended for member in group]
-        weights = [share / len(group) for group, _, share in blended for _ in group]
-        left_out: Any = None
-        if blended[0][1] is not None:
-            left_out = np.sum([share * other for _, other, share in blended if other is not None], axis=0)
-        return {
-            "trees_": [member.tree for member in members if isinstance(member, TreePredictor)],
-            "forest_": Forest(members, weights if len(blended) > 1 else None),
-            "intercept_": intercept.numpy(),
-            "selection_": selection,
-            "residuals_": [member.residuals for member in members if isinstance(member, ExactPredictor)],
-            "_scaling": scaling,
-            "_left_out": None if left_out is None else left_out + intercept.numpy(),
-            "_used": used,
-            "_weight": None if weight is None else weight.numpy(),
-        }
+    def _keep(self, fitted: Fitted) -> None:
+        """Set the fitted attributes."""
+        members = fitted.trained.members
+        self.trees_ = [member.tree for member in members if isinstance(member, TreePredictor)]
+        self.forest_ = Forest(members, fitted.trained.weights)
+        self.intercept_ = fitted.weighed.intercept.numpy()
+        self.selection_ = fitted.selection
+        self.residuals_ = [each.residuals for each in members if isinstance(each, ExactPredictor)]
+        self._scaling = fitted.scaling
+        self._left_out = fitted.left_out
+        self._used = fitted.weighed.rows
+        self._weight = fitted.weighed.weights
+
+    # Parameters -------------------------------------------------------------------------------------
 
     def _points(self, X: Any) -> Points:
         """Data as they came, on the device."""
@@ -248,6 +230,14 @@ class RidgeEstimator(HCKEstimator):
     def _as_they_came(self, X: Any) -> Points:
         single = str(X.dtype).endswith("float32") or (sp.issparse(X) and self._dtype() == torch.float32)
         return as_points(X, torch.float32 if single else torch.float64, self._resolve_device(X))
+
+    def _counting(self, points: Points, weighed: Weighed) -> Points:
+        """The points that count."""
+        if len(weighed.rows) == len(points):
+            return points
+        if isinstance(self.partition, Tree):
+            raise ValueError("points of weight 0 are left out, but the tree given as partition has them")
+        return points.take(torch.from_numpy(weighed.rows).to(points.device))
 
     def _chooses_lengthscales(self) -> bool:
         return isinstance(self.kernel, str) and isinstance(self.lengthscale, str)
@@ -265,112 +255,13 @@ class RidgeEstimator(HCKEstimator):
 
     def _given_kernel(self) -> Kernel | None:
         """The kernel, unless something about it is to be chosen."""
-        if self._chooses_lengthscales():
-            return None
-        kernel = "gaussian" if isinstance(self.kernel, str) and self.kernel == "auto" else self.kernel
-        return make_kernel(kernel, None if isinstance(self.lengthscale, str) else self.lengthscale)
-
-    def _select(
-        self,
-        data: Observations,
-        units: dict[str, Tensor | None],
-        loss: Callable[[np.ndarray], Loss],
-        rng: np.random.RandomState,
-    ) -> Selection:
-        """Choose what was not given."""
-        start, points = time.perf_counter(), data.points
-        work = allowed_work(self.fit_time, len(points), points.device)
-        kernel, alpha = self._given_kernel(), None if isinstance(self.alpha, str) else float(self.alpha)
-        if kernel is None:
-            make_kernel("gaussian" if self.kernel == "auto" else self.kernel, 1.0)  # or an error
-        blends = self.fit_time == "best" and self.leave_one_out and self.approximation == "hierarchical"
-        shape = self._final_shape(points, work / 2)
-        if blends:
-            part = self._final_shape(points, work / 4)
-            blends = part.n_trees == shape.n_trees  # one leaf of all points is worth more than several models
-            shape = part if blends else shape
-        if kernel is not None and alpha is not None:
-            name = str(self.approximation)
-            return Selection(kernel, alpha, shape.n_trees, shape.leaf_size, shape.rank, approximation=name)
-        contest = Contest(
-            data,
-            loss,
-            self._scout,
-            work / 2,
-            rng,
-            bool(self.verbose),
-            resolve_budget(self.memory_budget, points.device),
-        )
-        chosen: str | Kernel = self.kernel if kernel is None else kernel
-        best, met, notes = choose(contest, chosen, alpha, units, self._margin)
-        if alpha is None and self.approximation in ("nystrom", "fourier", "tapered"):
-            best.alpha = self._refine(best, data, loss, shape, rng)
-            notes.append(f"with this approximation: alpha {best.alpha:.3g}")
-        seconds, sizes = time.perf_counter() - start, (shape.n_trees, shape.leaf_size, shape.rank)
-        found = Selection(best.kernel, best.alpha, *sizes, met, notes, seconds, str(self.approximation))
-        if blends:
-            found.blend = [best, *(each for each in met[1:] if self._joins(each, best))][:_BLENDED]
-        return found
-
-    def _joins(self, candidate: Candidate, best: Candidate) -> bool:
-        """Whether a candidate is nearly as good as the best, and of a kind that may win."""
-        allowed = not self._margin or candidate.many == best.many
-        return allowed and candidate.loss < 1.15 * best.loss
-
-    def _refine(
-        self,
-        best: Candidate,
-        data: Observations,
-        loss: Callable[[np.ndarray], Loss],
-        shape: Shape,
-        rng: np.random.RandomState,
-    ) -> float:
-        """The ridge that suits an approximation without a tree best, around that of trees."""
-        some, rows = data.draw(_REFINED, rng)
-        made = self._approximation(best.kernel, some.points, rng.randint(2**31 - 1), shape, scouting=True)
-        relative = 1.0 if some.noise is None else some.noise
-        found = {best.alpha: np.inf}
-        for factor in (0.03, 0.1, 0.3, 1.0, 3.0):
-            alpha = best.alpha * factor
-            try:
-                others = made.ridge(alpha * relative, some.y, left_out=True)[1]
-            except NotPositiveDefiniteError:
-                continue
-            if others is None:  # memory is short
-                break
-            value = float(loss(rows)(others.cpu().numpy())) if others.isfinite().all() else np.inf
-            found[alpha] = value if np.isfinite(value) else np.inf
-        return min(found, key=lambda alpha: found[alpha])
-
-    def _final_shape(self, points: Points, work: float) -> Shape:
-        n_trees = None if isinstance(self.n_trees, str) else self.n_trees
-        if self.approximation != "hierarchical":
-            n_trees = 1 if self._is_fixed() else n_trees or 1
-        if not isinstance(self.rank, str):
-            return Shape(n_trees or 1, self.leaf_size, self.rank)
-        if self.approximation in ("nystrom", "fourier", "tapered"):
-            most = len(points) if self.approximation != "tapered" else 64
-            return Shape(n_trees or 1, None, min(most, features_within(len(points), work)))
-        memory = resolve_budget(self.memory_budget, points.device) / points.dtype.itemsize
-        leaf_size = self.leaf_size
-        if isinstance(self.partition, Tree):
-            leaf_size = int(self.partition.size[self.partition.leaves].max())
-            n_trees = n_trees or 1
-        if leaf_size is None:
-            # one leaf is one large factorization, which suits a GPU
-            single = 0.25 if points.device.type == "cpu" else 2.0
-            size = len(points), points.values_per_point or UNKNOWN
-            return forest_shape(*size, work, memory, n_trees, single=single)
-        several = 8 if leaf_size < len(points) else 1
-        return Shape(n_trees or several, leaf_size, max(1, min(leaf_size, len(points)) // 8))
+        kernel = given_kernel(self.kernel, self.lengthscale)
+        return None if isinstance(kernel, str) else kernel
 
     def _left_out_values(self) -> np.ndarray:
         check_is_fitted(self)
         if self._left_out is None:
-            raise ValueError(
-                "nothing was left out in `fit`: use leave_one_out=True; if you do, memory was too short for "
-                "it (memory_budget), or equations were solved by iteration"
-            )
+            raise ValueError(NOTHING_LEFT_OUT)
         return self._left_out
 
     # Evaluation -------------------------------------------------------------------------------------
@@ -398,7 +289,9 @@ class RidgeEstimator(HCKEstimator):
         return self.forest_(self._scaling(points, trained.dtype), verbose=bool(self.verbose))
 
 
-def _check_weights(weight: Any, n: int) -> Tensor:
+def _check_weights(weight: Any, n: int) -> Tensor | None:
+    if weight is None:
+        return None
     array = weight.detach().cpu().numpy() if isinstance(weight, Tensor) else weight
     array = _check_sample_weight(array, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
     if not array.any():

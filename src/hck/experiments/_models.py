@@ -11,24 +11,6 @@ from hck import HCKClassifier, HCKRegressor
 from hck.datasets import Dataset, is_at_hand, load
 
 METHODS = ("nystrom", "fourier", "independent", "hierarchical")
-LABELS = {
-    "nystrom": "Nyström",
-    "fourier": "Fourier",
-    "independent": "independent",
-    "hierarchical": "hierarchical",
-    "exact": "exact",
-    "forest": "forest of 8",
-    "forest, learned": "forest of 8, learned lengthscales",
-}
-COLOURS = {
-    "nystrom": "#0072b2",
-    "fourier": "#e69f00",
-    "independent": "#009e73",
-    "hierarchical": "#d55e00",
-    "exact": "#000000",
-    "forest": "#cc79a7",
-    "forest, learned": "#56b4e9",
-}
 
 
 def make(data: Dataset, method: str, rank: int, **options: Any) -> HCKRegressor | HCKClassifier:
@@ -81,15 +63,6 @@ def at_hand(names: tuple[str, ...], asked: tuple[str, ...]) -> list[str]:
     return [name for name in (asked or names) if asked or is_at_hand(name)]
 
 
-def few_ticks(axis: Any) -> None:
-    """1, 2 and 5 times powers of ten on a logarithmic axis, as plain numbers."""
-    from matplotlib.ticker import LogLocator
-
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=6))
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter("")
-
-
 def halvings(n: int, least: int, most: int) -> list[int]:
     """Ranks n/2^j, rounded down, as the paper has them, from the least to the most."""
     found = [n >> j for j in range(n.bit_length())]
@@ -104,8 +77,4 @@ def dataset(name: str, quick: bool = False) -> Dataset:
     if name not in _cache:
         _cache.clear()  # one at a time
         _cache[name] = load(name, verbose=False)
-    data = _cache[name]
-    if not quick:
-        return data
-    few = {"X_train": 2000, "y_train": 2000, "X_test": 1000, "y_test": 1000}
-    return replace(data, **{part: getattr(data, part)[:size] for part, size in few.items()})
+    return _cache[name].shrink(2000, 1000) if quick else _cache[name]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hck.backend.files import replacing
+from hck.backend.progress import track
 
 Record = dict[str, Any]
 
@@ -85,7 +86,7 @@ class Experiment:
         heading = [*known, *self.columns]
         if not path.exists():
             _append(path, [heading])
-        for point in _track(todo, len(points), self.name, show):
+        for point in track(todo, f"{self.name}, {len(todo)} of {len(points)}", show):
             found = self.measure(point, options)
             _append(path, [[(point | record)[name] for name in heading] for record in found])
         return self.picture(options)
@@ -125,35 +126,3 @@ def _append(path: Path, rows: list[list[Any]]) -> None:
         draft.write_text(path.read_text() if path.exists() else "")
         with draft.open("a", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(rows)
-
-
-def _track(todo: list[Record], total: int, name: str, show: bool) -> Any:
-    """The points, with a progress bar that estimates the time left."""
-    if not show:
-        return todo
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    bar = Progress(
-        TextColumn("{task.description:<12}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-
-    def each() -> Any:
-        with bar:
-            task = bar.add_task(name, total=total, completed=total - len(todo))
-            for point in todo:
-                yield point
-                bar.advance(task)
-
-    return each()

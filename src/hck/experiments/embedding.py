@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from hck import HCKKernelPCA
-from hck.experiments._models import COLOURS, LABELS, METHODS, at_hand, dataset, few_ticks
+from hck.experiments._draw import few_ticks, look, panels
+from hck.experiments._models import METHODS, at_hand, dataset
 from hck.experiments._run import Experiment, Options, Record
 from hck.metrics import alignment_difference
 
@@ -41,21 +42,16 @@ def measure(point: Record, options: Options) -> list[Record]:
 
 
 def draw(table: Any, options: Options) -> Any:
-    import matplotlib.pyplot as plt
-
     names = list(dict.fromkeys(table["data"]))
-    size = (5 * len(names), 4)
-    figure, axes = plt.subplots(1, len(names), figsize=size, squeeze=False, layout="constrained")
+    figure, axes = panels(1, len(names), (5, 4))
     for ax, name in zip(axes[0], names, strict=True):
         for k, method in enumerate(METHODS):
             some = table[(table["data"] == name) & (table["method"] == method)].groupby("rank")["difference"]
             mean, spread = some.mean(), some.std().fillna(0)
             x = mean.index * 1.03 ** (k - 1.5)  # slightly apart
-            look = {"fmt": "o-", "ms": 3, "capsize": 2, "color": COLOURS[method], "label": LABELS[method]}
-            ax.errorbar(x, mean, spread, **look)
+            ax.errorbar(x, mean, spread, fmt="o-", ms=3, capsize=2, **look(method))
         ax.set(xscale="log", yscale="log", xlabel="r", ylabel="alignment difference", title=name)
         few_ticks(ax.xaxis)
-        ax.grid(alpha=0.3)
         ax.legend(fontsize=7)
     return figure
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import torch
 
+from hck.experiments._draw import panels
 from hck.experiments._models import at_hand, dataset, halvings, make, timed
 from hck.experiments._run import Experiment, Options, Record
 from hck.experiments.randomness import bands, curve, sweep
 from hck.kernels import Gaussian
 from hck.partition import make_tree
+from hck.plotting.style import BLUE, RED
 from hck.points import as_points
 
-WAYS = ("random_projection", "pca")
-LABELS = {"random_projection": "random projections", "pca": "principal axes"}
-COLOURS = {"random_projection": "#d55e00", "pca": "#0072b2"}
+WAYS = {"random_projection": ("random projections", RED), "pca": ("principal axes", BLUE)}
 DATA = ("cadata", "ijcnn1", "covtype.binary", "mnist", "YearPredictionMSD", "SUSY", "acoustic")
 
 
@@ -25,9 +25,9 @@ def measure(point: Record, options: Options) -> list[Record]:
 FIGURE = Experiment(
     "fig4",
     "cadata: error against lengthscale, with cuts by random projections and across principal axes",
-    sweep(WAYS, "partition"),
+    sweep(tuple(WAYS), "partition"),
     measure,
-    lambda table, options: bands(table, "partition", WAYS, LABELS, COLOURS),
+    lambda table, options: bands(table, "partition", WAYS),
     ("lengthscale", "error"),
 )
 
@@ -64,22 +64,19 @@ def _cut(way: str, points: Any, kernel: Any, rank: int) -> float:
 
 def draw_overhead(table: Any, options: Options) -> Any:
     """The table as bars: one panel for each share."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    figure, axes = panels(1, 2, (5, 3.6))
     names = list(dict.fromkeys(table["data"]))
-    for ax, column, of in zip(axes, ("of_partition", "of_training"), ("partition", "training"), strict=True):
+    for ax, of in zip(axes[0], ("partition", "training"), strict=True):
         for i, name in enumerate(names):
             some = table[table["data"] == name].sort_values("rank")
             width = 0.8 / len(some)
             for j, (_, row) in enumerate(some.iterrows()):
-                x = i - 0.4 + (j + 0.5) * width
-                ax.bar(x, 100 * max(row[column], 0.0), width * 0.9, color="#0072b2")
-                place = {"ha": "center", "va": "bottom", "fontsize": 6}
-                ax.text(x, 100 * max(row[column], 0.0), f"{row['rank']:.0f}", **place)
+                x, height = i - 0.4 + (j + 0.5) * width, 100 * max(row[f"of_{of}"], 0.0)
+                ax.bar(x, height, width * 0.9, color=BLUE)
+                ax.text(x, height, f"{row['rank']:.0f}", ha="center", va="bottom", fontsize=6)
         ax.set_xticks(range(len(names)), names, rotation=20)
         ax.set(ylabel=f"% of {of}", title=f"principal axes: overhead against {of}")
-        ax.grid(alpha=0.3, axis="y")
+        ax.grid(visible=False, axis="x")
     return figure
 
 

@@ -5,13 +5,11 @@ from typing import Any
 import numpy as np
 
 from hck.datasets import Dataset
+from hck.experiments._draw import few_ticks, look, panels
 from hck.experiments._models import (
-    COLOURS,
-    LABELS,
     METHODS,
     at_hand,
     dataset,
-    few_ticks,
     halvings,
     holdout,
     make,
@@ -101,22 +99,17 @@ def numbers(point: Record) -> float:
 
 def draw(table: Any, options: Options) -> Any:
     """A row for each data set: the error against rank, training time and memory."""
-    import matplotlib.pyplot as plt
-
     names = list(dict.fromkeys(table["data"]))
-    figure, axes = plt.subplots(
-        len(names), 3, figsize=(10.5, 2.6 * len(names)), sharey="row", squeeze=False, layout="constrained"
-    )
+    figure, axes = panels(len(names), 3, (3.5, 2.6), sharey="row")
     axis = {"rank": "r", "seconds": "training time (s)", "numbers_per_point": "numbers per point"}
     for row, name in zip(axes, names, strict=True):
         here = table[table["data"] == name]
         for ax, (column, label) in zip(row, axis.items(), strict=True):
             for method in dict.fromkeys(here["method"]):
                 some = here[here["method"] == method].sort_values("rank")
-                ax.plot(some[column], some["error"], "o-", ms=3, color=COLOURS[method], label=LABELS[method])
+                ax.plot(some[column], some["error"], "o-", ms=3, **look(method))
             ax.set(xscale="log", xlabel=label)
             few_ticks(ax.xaxis)
-            ax.grid(alpha=0.3)
         row[0].set_ylabel(f"{name}\n{here['measure'].iloc[0]}")
     axes[0, 0].legend(fontsize=7)
     return figure

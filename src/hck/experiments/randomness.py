@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from hck.experiments._models import COLOURS, LABELS, METHODS, dataset, make, trained
+from hck.experiments._draw import LOOKS, panels
+from hck.experiments._models import METHODS, dataset, make, trained
 from hck.experiments._run import Experiment, Options, Record
 
 RANKS, SEEDS, ALPHA = (32, 129, 516), 30, 0.01
@@ -39,30 +40,26 @@ def measure(point: Record, options: Options) -> list[Record]:
     return curve(options, point["rank"], point["seed"], point["method"])
 
 
-def draw(table: Any, options: Options) -> Any:
-    return bands(table, "method", METHODS, LABELS, COLOURS)
+def bands(table: Any, key: str, looks: dict[str, tuple[str, str]]) -> Any:
+    """A panel for each name and rank: the mean over seeds, and three standard deviations.
 
-
-def bands(
-    table: Any, key: str, names: tuple[str, ...], labels: dict[str, str], colours: dict[str, str]
-) -> Any:
-    """A panel for each name and rank: the mean over seeds, and three standard deviations."""
-    import matplotlib.pyplot as plt
-
+    Parameters
+    ----------
+    key : str
+        The column of names.
+    looks : dict
+        For each name, in their order, what it is called and its colour.
+    """
     ranks = sorted(table["rank"].unique())
-    size = (3.4 * len(ranks), 2.5 * len(names))
-    figure, axes = plt.subplots(
-        len(names), len(ranks), figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained"
-    )
-    for i, name in enumerate(names):
-        for j, rank in enumerate(ranks):
+    figure, axes = panels(len(looks), len(ranks), (3.4, 2.5), sharex=True, sharey=True)
+    for row, (name, (label, colour)) in zip(axes, looks.items(), strict=True):
+        for ax, rank in zip(row, ranks, strict=True):
             some = table[(table[key] == name) & (table["rank"] == rank)].groupby("lengthscale")["error"]
-            mean, spread, ax = some.mean(), 3 * some.std().fillna(0), axes[i, j]
-            ax.fill_between(mean.index, mean - spread, mean + spread, color=colours[name], alpha=0.3, lw=0)
-            ax.plot(mean.index, mean, color=colours[name])
+            mean, spread = some.mean(), 3 * some.std().fillna(0)
+            ax.fill_between(mean.index, mean - spread, mean + spread, color=colour, alpha=0.3, lw=0)
+            ax.plot(mean.index, mean, color=colour)
             ax.set(xscale="log", ylim=(0.2, 0.6))
-            ax.grid(alpha=0.3)
-            ax.set_title(f"{labels[name]}, r = {rank}", fontsize=9)
+            ax.set_title(f"{label}, r = {rank}", fontsize=9)
     for ax in axes[-1]:
         ax.set_xlabel("lengthscale σ")
     for ax in axes[:, 0]:
@@ -75,6 +72,6 @@ EXPERIMENT = Experiment(
     "cadata: error against lengthscale, mean and three standard deviations over seeds",
     sweep(METHODS, "method"),
     measure,
-    draw,
+    lambda table, options: bands(table, "method", {method: LOOKS[method] for method in METHODS}),
     ("lengthscale", "error"),
 )

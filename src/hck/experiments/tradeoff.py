@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hck.approximations import Iterative
+from hck.experiments._draw import panels
 from hck.experiments._models import at_hand, dataset, make, timed, trained
 from hck.experiments._run import Experiment, Options, Record
 
@@ -46,22 +47,20 @@ def measure(point: Record, options: Options) -> list[Record]:
 
 
 def draw(table: Any, options: Options) -> Any:
-    import matplotlib.pyplot as plt
+    import matplotlib
 
     names = list(dict.fromkeys(table["data"]))
-    size = (5 * len(names), 4)
-    figure, axes = plt.subplots(1, len(names), figsize=size, squeeze=False, layout="constrained")
+    figure, axes = panels(1, len(names), (5, 4))
     for ax, name in zip(axes[0], names, strict=True):
-        here = table[table["data"] == name]
+        here = table[table["data"] == name].sort_values("n")
         ranks = sorted(set(here["rank"]) - {0})
-        shades = plt.get_cmap("viridis")(np.linspace(0.85, 0.1, len(ranks)))
+        shades = matplotlib.colormaps["viridis"](np.linspace(0.85, 0.1, len(ranks)))
         for rank, shade in zip(ranks, shades, strict=True):
-            some = here[here["rank"] == rank].sort_values("n")
+            some = here[here["rank"] == rank]
             ax.plot(some["n"], some["error"], "o-", ms=3, color=shade, label=f"r = {rank}")
-        some = here[here["rank"] == 0].sort_values("n")
+        some = here[here["rank"] == 0]
         ax.plot(some["n"], some["error"], "o-", color="black", mfc="none", label="exact kernel")
         ax.set(xscale="log", xlabel="training points", ylabel=here["measure"].iloc[0], title=name)
-        ax.grid(alpha=0.3)
         ax.legend(fontsize=7)
     return figure
 

@@ -38,9 +38,9 @@ from hck.preparation.coding import Centred, OneAgainstAll
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
 from hck.process import Mixture, Process
-from hck.selection.auto import Candidate, Selection
+from hck.selection import Candidate, Selection, Space
 from hck.selection.loss import Calibration
-from hck.selection.space import Space, _Block
+from hck.selection.space import Parameter
 from hck.settings import Settings
 
 Parts = dict[str, Any]
@@ -233,7 +233,7 @@ _DATACLASSES: tuple[type, ...] = (
     *(Blocks, Landmarks, Tree),
     *(Centred, Message, OneAgainstAll, Piece, Plan, Trunk),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
-    *(Calibration, Candidate, Iterative, Scaling, Selection, Settings, Space, Trend, _Block),
+    *(Calibration, Candidate, Iterative, Parameter, Scaling, Selection, Settings, Space, Trend),
 )
 
 _BY_ARGUMENTS: dict[type, tuple[str, ...]] = {
@@ -278,7 +278,8 @@ RECIPES: dict[type, Recipe] = {
     Categories: Recipe(_take_categories, _make_categories, frozenset({"names", "positions", "values"})),
 }
 
-NAMES: dict[type, str] = {**{cls: cls.__name__ for cls in RECIPES}, TreePredictor: "Extension"}
+_OTHER_NAMES = {TreePredictor: "Extension", Parameter: "_Block"}  # that classes have in files of format 1
+NAMES: dict[type, str] = {cls: cls.__name__ for cls in RECIPES} | _OTHER_NAMES
 BY_NAME: dict[str, type] = {name: cls for cls, name in NAMES.items()}
 
 # What is refused, in words.

@@ -58,7 +58,9 @@ def plot_lengthscales(
         one = ", ".join(f"{float(value):.4g}" for value in found.values()) or "none"
         raise ValueError(f"there is no lengthscale for each feature to draw; for all features: {one}")
     d = len(next(iter(many.values())))
-    names = _names(model, feature_names, d)
+    names = feature_labels(model, d) if feature_names is None else [str(name) for name in feature_names]
+    if len(names) != d:
+        raise ValueError(f"there are {len(names)} feature names for {d} features")
     divisor = np.ones(d) if unit is None else np.asarray(as_array(unit), dtype=float)
     if divisor.shape != (d,) or not (np.isfinite(divisor).all() and (divisor > 0).all()):
         raise ValueError(f"unit must have a positive number for each of {d} features")
@@ -119,13 +121,10 @@ def feature_names(model: Any) -> list[str] | None:
     return encoded + [str(name) for i, name in enumerate(names) if i not in categories.positions]
 
 
-def _names(model: Any, given: Any, d: int) -> list[str]:
-    names = feature_names(model) if given is None else [str(name) for name in given]
-    if names is None:
-        return [f"feature {i}" for i in range(d)]
-    if len(names) != d:
-        raise ValueError(f"there are {len(names)} feature names for {d} features")
-    return names
+def feature_labels(model: Any, d: int) -> list[str]:
+    """The names of d features, or their numbers."""
+    names = feature_names(model)
+    return names if names is not None and len(names) == d else [f"feature {i}" for i in range(d)]
 
 
 def _label(model: Any, divided: bool) -> str:

@@ -60,14 +60,14 @@ def plot_predictions(
         if len(y) > MOST_POINTS:
             _density(ax, y, mean, limits)
         elif inside is None:
-            _scatter(ax, y, mean, BLUE, None, len(y))
+            _scatter(ax, y, mean, len(y), color=BLUE)
         else:
             for mine, colour, where in ((inside, BLUE, "inside"), (~inside, RED, "outside")):
                 if mine.any():
-                    _scatter(ax, y[mine], mean[mine], colour, f"{where} the interval", len(y))
+                    _scatter(ax, y[mine], mean[mine], len(y), color=colour, label=f"{where} the interval")
         title = f"{len(y):,} {'point' if len(y) == 1 else 'points'}"
         if inside is not None:
-            _intervals(ax, y, mean, width, inside, f"{100 * level:g} % interval")
+            _intervals(ax, y, mean, width, f"{100 * level:g} % interval")
             title += f", {percent(share)} inside {100 * level:g} % intervals"
         ax.set(xlim=limits, ylim=limits, aspect="equal", title=title)
         ax.set(xlabel="observed", ylabel="predicted")
@@ -77,18 +77,11 @@ def plot_predictions(
     return ax
 
 
-def _scatter(ax: "Axes", y: np.ndarray, mean: np.ndarray, colour: str, label: str | None, n: int) -> None:
-    ax.scatter(
-        y,
-        mean,
-        s=float(np.clip(6000 / n, 4, 24)),
-        color=colour,
-        alpha=float(np.clip(900 / n, 0.25, 0.9)),
-        linewidths=0,
-        label=label,
-        rasterized=n > MOST_SHAPES,
-        zorder=3,
-    )
+def _scatter(ax: "Axes", y: np.ndarray, mean: np.ndarray, n: int, **look: str) -> None:
+    """Some of n points: the more, the smaller and paler."""
+    size, alpha = float(np.clip(6000 / n, 4, 24)), float(np.clip(900 / n, 0.25, 0.9))
+    looks: dict[str, Any] = {"s": size, "alpha": alpha, "linewidths": 0, **look}
+    ax.scatter(y, mean, rasterized=n > MOST_SHAPES, zorder=3, **looks)
 
 
 def _density(ax: "Axes", y: np.ndarray, mean: np.ndarray, limits: tuple[float, float]) -> None:
@@ -98,13 +91,13 @@ def _density(ax: "Axes", y: np.ndarray, mean: np.ndarray, limits: tuple[float, f
     ax.figure.colorbar(drawn, ax=ax, label="points", shrink=0.8)
 
 
-def _intervals(
-    ax: "Axes", y: np.ndarray, mean: np.ndarray, width: np.ndarray, inside: np.ndarray, name: str
-) -> None:
+def _intervals(ax: "Axes", y: np.ndarray, mean: np.ndarray, width: np.ndarray, name: str) -> None:
     """All of them, or some if there are many."""
     few = len(y) <= _MOST_INTERVALS
     some = some_of(len(y), len(y) if few else _MOST_INTERVALS // 2)
-    low, high = mean[some] - width[some], mean[some] + width[some]
-    colours = np.where(inside[some], GREY, RED).tolist()
+    y, mean, width = y[some], mean[some], width[some]
+    colours = np.where(np.abs(y - mean) <= width, GREY, RED).tolist()
     label = name if few else f"{name} ({len(some)} drawn)"
-    ax.vlines(y[some], low, high, colors=colours, linewidth=0.8, alpha=0.6, zorder=2, label=label)
+    ax.vlines(
+        y, mean - width, mean + width, colors=colours, linewidth=0.8, alpha=0.6, zorder=2, label=label
+    )  # fmt: skip

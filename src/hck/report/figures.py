@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hck.estimators import HCKGaussianProcessRegressor, HCKKernelPCA
 from hck.estimators.ridge import RidgeEstimator
-from hck.metrics import coverage
+from hck.metrics import coverage, r2, rmse
 from hck.plotting import (
     plot_blocks,
     plot_interval_calibration,
@@ -26,11 +26,11 @@ from hck.plotting import (
     style,
 )
 from hck.plotting.cut import describe_leaves
-from hck.plotting.lengthscales import feature_names, lengthscales
+from hck.plotting.lengthscales import feature_labels, feature_names, lengthscales
 from hck.plotting.style import need_matplotlib, percent
 from hck.points import Points, as_points, as_points_like
 from hck.report._text import number, plural
-from hck.report.scores import Classification, Outcome, Regression, class_scores, regression_scores
+from hck.report.scores import Classification, Outcome, Regression, class_scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,13 +101,12 @@ def _of_predictions(outcome: Outcome) -> Iterator[Picture]:
 def _predictions(outcome: Regression, k: int) -> Picture:
     y, mean, std = outcome.y[:, k], outcome.mean[:, k], outcome.std
     several = "" if outcome.y.shape[1] == 1 else f", target {k}"
-    scores = regression_scores(y, mean)
     return draw(
         f"Predicted and observed{several}",
         "On the dashed line predictions are right."
         + ("" if std is None else " Vertical lines are 95 % intervals of observations."),
-        f"Predictions against observations of {plural(len(y), 'point')}: RMSE {number(scores['RMSE'])}, "
-        f"R² {number(scores['R²'])}.",
+        f"Predictions against observations of {plural(len(y), 'point')}: RMSE {number(rmse(y, mean))}, "
+        f"R² {number(r2(y, mean))}.",
         (4.8, 4.3),
         lambda ax: plot_predictions(y, mean, std, ax=ax),
     )
@@ -127,7 +126,7 @@ def _intervals(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Picture:
 
 
 def _reliability(outcome: Classification, proba: np.ndarray) -> Picture:
-    error = class_scores(outcome)["Calibration error"]
+    error = class_scores(outcome)["calibration_error"]
     return draw(
         "Calibration of probabilities",
         "How often classes occur where they were given a probability. On the dashed line, as often as "
@@ -159,11 +158,10 @@ def _of_the_kernel(model: Any, X: Any) -> Iterator[Picture]:
 
 def _lengthscales(model: Any, X: Any, count: int) -> Picture:
     unit = _deviations(model, X)
-    names = feature_names(model)
-    shortest = ", ".join(_shortest(model, unit, names))
+    shortest = ", ".join(_shortest(model, unit))
 
     def work(ax: "Axes") -> None:
-        plot_lengthscales(model, names, unit=unit, ax=ax)
+        plot_lengthscales(model, unit=unit, ax=ax)
         if unit is not None:
             ax.set_xlabel("lengthscale / standard deviation of the feature")
 
@@ -177,14 +175,12 @@ def _lengthscales(model: Any, X: Any, count: int) -> Picture:
     )
 
 
-def _shortest(model: Any, unit: np.ndarray | None, names: list[str] | None) -> list[str]:
+def _shortest(model: Any, unit: np.ndarray | None) -> list[str]:
     """The features with the shortest lengthscales, and these."""
     every = [values for values in lengthscales(model).values() if values.ndim]
     least = np.min(every, 0) / (1.0 if unit is None else unit)
-    return [
-        f"{f'feature {i}' if names is None else names[i]} {number(least[i])}"
-        for i in np.argsort(least, kind="stable")[:3]
-    ]
+    features = feature_labels(model, len(least))
+    return [f"{features[i]} {number(least[i])}" for i in np.argsort(least, kind="stable")[:3]]
 
 
 def _deviations(model: Any, X: Any) -> np.ndarray | None:

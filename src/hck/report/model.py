@@ -10,9 +10,9 @@ from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernel
 from hck.estimators.base import HCKEstimator
 from hck.kernels import Kernel, Matern, Product, Scaled, Sum
 from hck.plotting.cut import describe_leaves
-from hck.plotting.lengthscales import feature_names, kernel_of, lengthscales
+from hck.plotting.lengthscales import feature_labels, kernel_of, lengthscales
 from hck.report._text import Section, Table, in_bytes, number, plural
-from hck.selection.auto import Selection
+from hck.selection import Selection
 
 _ESTIMATORS = (HCKRegressor, HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA)
 _SMOOTHNESS = {0.5: "1/2", 1.5: "3/2", 2.5: "5/2"}
@@ -107,31 +107,32 @@ def held_bytes(model: Any) -> int:
 
 
 def _lengthscale_rows(model: Any) -> list[list[str]]:
-    rows, names = [], feature_names(model)
+    rows = []
     for name, values in lengthscales(model).items():
-        label = "Lengthscale" if name == "lengthscale" else f"Lengthscale ({name.rpartition('.')[0]})"
+        label = _of_part("Lengthscale", name)
         if values.ndim == 0:
             rows.append([label, f"{number(values)} for all features"])
             continue
-        low, high = int(values.argmin()), int(values.argmax())
-        ends = [
-            f"{number(values[i])} ({names[i] if names and len(names) == len(values) else f'feature {i}'})"
-            for i in (low, high)
-        ]
-        rows.append([label, f"one for each feature, from {ends[0]} to {ends[1]}"])
+        features = feature_labels(model, len(values))
+        low, high = (f"{number(values[i])} ({features[i]})" for i in (values.argmin(), values.argmax()))
+        rows.append([label, f"one for each feature, from {low} to {high}"])
     return rows
 
 
 def _lengthscale_tables(model: Any) -> list[Table]:
-    names, tables = feature_names(model), []
+    tables = []
     for name, values in lengthscales(model).items():
         if values.ndim:
-            known = names is not None and len(names) == len(values)
-            labels = names if known and names is not None else [f"feature {i}" for i in range(len(values))]
-            rows = [[labels[i], number(values[i])] for i in np.argsort(values, kind="stable")]
-            caption = "Lengthscales" if name == "lengthscale" else f"Lengthscales ({name.rpartition('.')[0]})"
-            tables.append(Table(caption, ["Feature", "Lengthscale"], rows, folded=len(rows) > _FOLDED))
+            features = feature_labels(model, len(values))
+            rows = [[features[i], number(values[i])] for i in np.argsort(values, kind="stable")]
+            head, folded = ["Feature", "Lengthscale"], len(rows) > _FOLDED
+            tables.append(Table(_of_part("Lengthscales", name), head, rows, folded))
     return tables
+
+
+def _of_part(what: str, name: str) -> str:
+    """What is said of a parameter, and of which part of the kernel it is, if there are several."""
+    return what if name == "lengthscale" else f"{what} ({name.rpartition('.')[0]})"
 
 
 def _noise_rows(model: Any) -> list[list[str]]:

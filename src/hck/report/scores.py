@@ -49,6 +49,11 @@ class Classification:
     def n(self) -> int:
         return len(self.y)
 
+    @property
+    def labels(self) -> list[Any]:
+        """The model's classes, and others that occur."""
+        return list(dict.fromkeys([*self.classes.tolist(), *self.y.tolist()]))
+
 
 Outcome = Regression | Classification | None  # None: there is nothing to compare with
 
@@ -130,39 +135,16 @@ def describe_scores(model: Any, outcome: Outcome) -> Section:
 
 
 def _regression_scores(outcome: Regression) -> Section:
-    columns = [regression_scores(outcome.y[:, k], outcome.mean[:, k]) for k in range(outcome.y.shape[1])]
-    if outcome.std is not None:
-        columns[0] |= interval_scores(outcome.y[:, 0], outcome.mean[:, 0], outcome.std)
+    columns = [metrics.scores(*pair, outcome.std) for pair in zip(outcome.y.T, outcome.mean.T, strict=True)]
     several = len(columns) > 1
     head = ["", *([f"Target {k}" for k in range(len(columns))] if several else ["Value"]), "Meaning"]
-    rows = [
-        [name, *(number(column[name]) for column in columns), _MEANINGS[name]] for name in columns[0]
-    ]  # fmt: skip
+    rows = [_row(name, *(column[name] for column in columns)) for name in columns[0]]
     sentences = [f"On {plural(outcome.n, 'point')} of the given data.", outcome.note]
     return Section("How good it is", [s for s in sentences if s], [Table("Scores", head, rows)])
 
 
-def regression_scores(y: np.ndarray, mean: np.ndarray) -> dict[str, float]:
-    """Of predictions of one target; NaN where a score makes no sense."""
-    return {
-        "RMSE": metrics.rmse(y, mean),
-        "MAE": metrics.mae(y, mean),
-        "R²": metrics.r2(y, mean),
-        "Relative error": metrics.relative_error(y, mean),
-    }
-
-
-def interval_scores(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[str, float]:
-    """Of predictions with a standard deviation."""
-    return {
-        "NLPD": metrics.nlpd(y, mean, std),
-        "CRPS": metrics.crps(y, mean, std),
-        "Coverage": metrics.coverage(y, mean, std),
-    }
-
-
 def _class_scores(outcome: Classification) -> Section:
-    rows = [[name, number(value), _MEANINGS[name]] for name, value in class_scores(outcome).items()]
+    rows = [_row(name, value) for name, value in class_scores(outcome).items()]
     sentences = [f"On {plural(outcome.n, 'point')} of the given data."]
     strange = int((~outcome.known).sum())
     if strange:
@@ -172,20 +154,19 @@ def _class_scores(outcome: Classification) -> Section:
         )
     if outcome.proba is None:
         sentences.append("There are no probabilities: the model was fitted with leave_one_out=False.")
-    labels = list(dict.fromkeys([*outcome.classes.tolist(), *outcome.y.tolist()]))
-    if len(labels) > MOST_CLASSES:
-        sentences.append(f"There is no confusion matrix: it would have {len(labels):,} classes.")
+    if len(outcome.labels) > MOST_CLASSES:
+        sentences.append(f"There is no confusion matrix: it would have {len(outcome.labels):,} classes.")
     return Section("How good it is", sentences, [Table("Scores", ["", "Value", "Meaning"], rows)])
 
 
 def class_scores(outcome: Classification) -> dict[str, float]:
     """Accuracy, and how good the probabilities are, if there are any."""
-    scores = {"Accuracy": metrics.accuracy(outcome.y, outcome.predicted)}
+    scores = {"accuracy": metrics.accuracy(outcome.y, outcome.predicted)}
     if outcome.proba is not None:
         y, proba = outcome.y[outcome.known], outcome.proba[outcome.known]
         right = outcome.classes[proba.argmax(1)] == y
-        scores["Log-loss"] = metrics.log_loss(y, proba, outcome.classes)
-        scores["Calibration error"] = metrics.calibration_error(right, proba.max(1))
+        scores["log_loss"] = metrics.log_loss(y, proba, outcome.classes)
+        scores["calibration_error"] = metrics.calibration_error(right, proba.max(1))
     return scores
 
 
@@ -202,7 +183,7 @@ class Confusion:
         """None if there are no classes, or too many."""
         if not isinstance(outcome, Classification):
             return None
-        labels = list(dict.fromkeys([*outcome.classes.tolist(), *outcome.y.tolist()]))
+        labels = outcome.labels
         if len(labels) > MOST_CLASSES:
             return None
         place = {label: k for k, label in enumerate(labels)}
@@ -212,16 +193,27 @@ class Confusion:
         return cls([str(label) for label in labels], counts.tolist(), shares.round(3).tolist())
 
 
-_MEANINGS = {
-    "RMSE": "root of the mean squared error, in the unit of the target",
-    "MAE": "mean absolute error, in the unit of the target",
-    "R²": "share of the variance that is explained; 1 is perfect, 0 no better than the mean",
-    "Relative error": "norm of the errors over that of the targets",
-    "NLPD": "mean negative log density of what was observed; smaller is better",
-    "CRPS": "mean distance between predicted distributions and observations, in the unit of the target",
-    "Coverage": "share of observations inside 95 % intervals; 0.95 is ideal",
-    "Accuracy": "share of classes that are right",
-    "Log-loss": "mean of −log p(class); smaller is better",
-    "Calibration error": "mean difference between the probability of the predicted class and how often it is "
-    "right; 0 is ideal",
+def _row(name: str, *values: float) -> list[str]:
+    label, meaning = _SCORES[name]
+    return [label, *map(number, values), meaning]
+
+
+_SCORES = {
+    "rmse": ("RMSE", "root of the mean squared error, in the unit of the target"),
+    "mae": ("MAE", "mean absolute error, in the unit of the target"),
+    "r2": ("R²", "share of the variance that is explained; 1 is perfect, 0 no better than the mean"),
+    "relative_error": ("Relative error", "norm of the errors over that of the targets"),
+    "nlpd": ("NLPD", "mean negative log density of what was observed; smaller is better"),
+    "crps": (
+        "CRPS",
+        "mean distance between predicted distributions and observations, in the unit of the target",
+    ),
+    "coverage": ("Coverage", "share of observations inside 95 % intervals; 0.95 is ideal"),
+    "accuracy": ("Accuracy", "share of classes that are right"),
+    "log_loss": ("Log-loss", "mean of −log p(class); smaller is better"),
+    "calibration_error": (
+        "Calibration error",
+        "mean difference between the probability of the predicted class and how often it is right; 0 is "
+        "ideal",
+    ),
 }

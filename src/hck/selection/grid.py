@@ -1,6 +1,6 @@
 """Search for a kernel and a ridge by closed-form scores, with the same trees for all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,8 @@ from hck.hierarchy.blueprint import Blueprint, default_jitter
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
 from hck.points import as_points
-from hck.selection.loss import left_out_each
+from hck.selection.isotropic import stretched
+from hck.selection.left_out import left_out_each
 from hck.settings import Settings
 
 SCORES = ("left_out", "gcv")
@@ -174,15 +175,13 @@ def _scores(
     return trials
 
 
-def _refine(attempt: Any, trials: list[Trial], score: str, evaluations: int) -> None:
+def _refine(attempt: Callable[..., list[Trial]], trials: list[Trial], score: str, evaluations: int) -> None:
     """Add trials around the best."""
-    best = min(trials, key=lambda trial: getattr(trial, score))
-    scales = {name: value for name, value in best.kernel.parameters().items() if name.endswith("lengthscale")}
+    best = Search(trials, score).best
 
     def value(step: np.ndarray) -> float:
         factor, ridge = np.exp(step)
-        kernel = best.kernel.with_parameters({name: value * factor for name, value in scales.items()})
-        trials.extend(attempt(kernel, [best.alpha * ridge]))
+        trials.extend(attempt(stretched(best.kernel, factor), [best.alpha * ridge]))
         return getattr(trials[-1], score)
 
     simplex = np.array([[0.0, 0.0], [0.35, 0.0], [0.0, 0.7]])

@@ -1,14 +1,55 @@
-"""A lengthscale for each feature by the loss of left-out observations, on small samples."""
+"""Observations predicted from all others: with trees, or in small samples with the exact kernel."""
+
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hck.errors import NotPositiveDefiniteError
+from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.kernel import HierarchicalKernel
+from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
 from hck.points import Values
-from hck.selection.likelihood import Observations
 from hck.selection.loss import Loss
+from hck.selection.observations import Observations
 from hck.selection.space import Space
+
+
+@torch.no_grad()
+def left_out_means(
+    data: Observations, alphas: list[float], plans: Iterable[Blueprint]
+) -> list[np.ndarray]:  # fmt: skip
+    """For each alpha, every observation predicted from all others: arrays of shape (n, columns).
+
+    Averaged over trees. Tree, landmarks and the kernel's blocks are computed once for all alphas. NaN where
+    the matrix is not positive definite.
+    """
+    y, trees = data.columns, 0
+    total = [np.zeros(tuple(y.shape)) for _ in alphas]
+    relative = 1.0 if data.noise is None else data.noise.to(data.points.device)
+    for plan in plans:
+        trees += 1
+        found = left_out_each(plan, y, [alpha * relative for alpha in alphas])
+        for each, left_out in zip(total, found, strict=True):
+            each += np.nan if left_out is None else left_out.mean.double().cpu().numpy()
+    return [each / trees for each in total]
+
+
+def left_out_each(
+    blueprint: Blueprint, y: Tensor, noises: Sequence[float | Tensor]
+) -> Iterator[LeftOut | None]:
+    """What all others say about each observation, for one noise after another.
+
+    The kernel's blocks are computed once. None where the matrix is not positive definite.
+    """
+    hierarchical = HierarchicalKernel.of(blueprint)
+    for noise in noises:
+        try:
+            factor = hierarchical.factor(noise)
+            yield leave_one_out(y, factor.solve(y.to(factor.device, factor.dtype)), factor.inverse_diagonal())
+        except NotPositiveDefiniteError:
+            yield None
 
 
 @torch.no_grad()
@@ -30,11 +71,12 @@ def left_out_loss(
         With the noise relative to that of each observation, if `sample` has any.
     """
     points = sample.points
-    y = (sample.y if sample.y.ndim == 2 else sample.y[:, None]).to(points.device, points.dtype)
+    y = sample.columns.to(points.device, points.dtype)
     kernel, noise, tensors = space.tensors_at(theta, points.device, points.dtype)
     assert noise is not None
     pairs = Values.between(kernel, points, points)
-    matrix, relative = pairs.tensor()[0], _relative_noise(sample, y)
+    matrix = pairs.tensor()[0]
+    relative = y.new_ones(len(y)) if sample.noise is None else sample.noise.to(y)
     matrix.diagonal().add_(noise.detach() * relative)
     root, failed = torch.linalg.cholesky_ex(matrix)
     if int(failed):
@@ -42,7 +84,8 @@ def left_out_loss(
     inverse = torch.cholesky_inverse(root)
     solved, diagonal = inverse @ y, inverse.diagonal()
     predicted = (y - solved / diagonal[:, None]).double().cpu().numpy()
-    slope = torch.from_numpy(loss.gradient(predicted)).to(y)
+    value, by_prediction = loss.with_gradient(predicted)
+    slope = torch.from_numpy(by_prediction).to(y)
     weight = (inverse @ (slope / diagonal[:, None])) @ solved.mT
     weight -= inverse @ ((slope * solved).sum(1) / diagonal.square())[:, None].mul(inverse)
     weight = (weight + weight.mT) / 2
@@ -50,8 +93,4 @@ def left_out_loss(
     at_noise = (weight.diagonal() * relative).sum()
     known = {id(tensor): part for tensor, part in zip(kernel.tensors(), found, strict=True)}
     gradient = [at_noise if tensor is noise else known[id(tensor)] for tensor in tensors]
-    return loss(predicted), space.log_gradient(theta, gradient)
-
-
-def _relative_noise(sample: Observations, like: Tensor) -> Tensor:
-    return like.new_ones(len(like)) if sample.noise is None else sample.noise.to(like)
+    return value, space.log_gradient(theta, gradient)

@@ -6,52 +6,42 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from hck.approximations import Approximation
 from hck.kernels import Kernel
 from hck.points import Points
 from hck.process import log_likelihood
-from hck.selection.maximise import Function, Learned, climb, maximise_in_rounds
+from hck.selection.maximise import Effort, Function, Learned, climb, maximise_in_rounds
+from hck.selection.observations import Observations
 from hck.selection.space import Space
 
 
-@dataclass
-class Observations:
-    """What is learned from.
+@dataclass(frozen=True)
+class Learning:
+    """How to learn.
 
     Attributes
     ----------
-    points : Points
-    y : Tensor of shape (n,) or (n, columns)
-    trend : Tensor of shape (n, trends), or None
-        Features in which the mean is linear.
-    noise : Tensor of shape (n,), or None
-        Variances of the noise, where they are known.
+    optimizer : {"lbfgs", "stochastic"}
+        L-BFGS on one sample of the points, with a tree that is made anew a few times; or Adam with a fresh
+        sample and a fresh tree at every step.
+    steps : int
+        The most iterations, or the number of steps.
+    restarts : int
+        Further starts of L-BFGS.
+    size : int, optional
+        The most points to learn on.
+    start : ndarray, optional
+        theta to start from, if not that of the space.
     """
 
-    points: Points
-    y: Tensor
-    trend: Tensor | None = None
-    noise: Tensor | None = None
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def take(self, rows: np.ndarray) -> "Observations":
-        """Some of them."""
-        index = torch.from_numpy(rows)
-        rest = (None if part is None else part[index.to(part.device)] for part in (self.trend, self.noise))
-        return Observations(
-            self.points.take(index.to(self.points.device)), self.y[index.to(self.y.device)], *rest
-        )  # fmt: skip
-
-    def draw(self, size: int, rng: np.random.RandomState) -> "tuple[Observations, np.ndarray]":
-        """`size` of them at random, in their order, and which; all if there are no more."""
-        if size >= len(self):
-            return self, np.arange(len(self))
-        rows = np.sort(rng.permutation(len(self))[:size])
-        return self.take(rows), rows
+    optimizer: str = "stochastic"
+    steps: int = 100
+    restarts: int = 0
+    size: int | None = None
+    jitter: float | None = None
+    start: np.ndarray | None = None
+    verbose: bool = False
 
 
 @torch.no_grad()
@@ -78,13 +68,7 @@ def learn(
     data: Observations,
     plan: Callable[[Kernel, Points, int], Approximation],
     rng: np.random.RandomState,
-    optimizer: str = "stochastic",
-    max_iter: int = 100,
-    restarts: int = 0,
-    size: int | None = None,
-    jitter: float | None = None,
-    start: np.ndarray | None = None,
-    verbose: bool = False,
+    how: Learning,
 ) -> Learned:
     """theta of the largest likelihood, with priors if there are any; the objective is per observation.
 
@@ -92,25 +76,16 @@ def learn(
     ----------
     plan : callable
         (kernel, points, seed) ↦ what stands in for the kernel.
-    optimizer : {"lbfgs", "stochastic"}
-        L-BFGS on one sample of the points, with a tree that is made anew a few times; or Adam with a fresh
-        sample and a fresh tree at every step.
-    max_iter : int
-        The most iterations, or the number of steps.
-    size : int, optional
-        The most points to learn on.
-    start : ndarray, optional
-        theta to start from, if not that of the space.
     """
-    start = space.start if start is None else start
-    size = len(data) if size is None else min(size, len(data))
+    start = space.start if how.start is None else how.start
+    size = len(data) if how.size is None else min(how.size, len(data))
 
     def value(source: Approximation, part: Observations, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        found, gradient = evaluate(space, source, part, theta, jitter)
+        found, gradient = evaluate(space, source, part, theta, how.jitter)
         prior, slope = space.log_prior(theta)
         return (found + prior) / size, (gradient + slope) / size
 
-    if optimizer == "lbfgs":
+    if how.optimizer == "lbfgs":
         part = data.draw(size, rng)[0]
         seed = rng.randint(2**31 - 1)
 
@@ -118,10 +93,11 @@ def learn(
             source = plan(space.at(theta)[0], part.points, seed)
             return lambda theta: value(source, part, theta)
 
-        return maximise_in_rounds(around, start, space.bounds, max_iter, restarts, rng, verbose=verbose)
+        effort = Effort(how.steps, how.restarts, rng, verbose=how.verbose)
+        return maximise_in_rounds(around, start, space.bounds, effort)
 
     def fresh(theta: np.ndarray, _: int) -> tuple[float, np.ndarray]:
         part = data.draw(size, rng)[0]
         return value(plan(space.at(theta)[0], part.points, rng.randint(2**31 - 1)), part, theta)
 
-    return climb(fresh, start, space.bounds, max_iter, verbose=verbose)
+    return climb(fresh, start, space.bounds, how.steps, verbose=how.verbose)

@@ -1,137 +1,114 @@
-"""How good predictions of left-out observations are."""
+"""How good predictions of left-out observations are.
 
-from collections.abc import Callable, Iterator, Sequence
+A new loss is a class here, and a line in `LOSSES`.
+"""
+
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-import torch
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from torch import Tensor
-
-from hck.errors import NotPositiveDefiniteError
-from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.kernel import HierarchicalKernel
-from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
-from hck.kernels import Kernel
-from hck.points import Points
-from hck.selection.likelihood import Observations
 
 
-class Loss(Protocol):
-    """The loss of predictions of some targets, arrays of shape (n, columns)."""
+class Loss(ABC):
+    """The loss of predictions of some targets, arrays of shape (n, columns).
 
+    Parameters
+    ----------
+    observed : ndarray of shape (n, …)
+        What is to be predicted.
+    weight : ndarray of shape (n,), optional
+        How much each of them counts.
+
+    Attributes
+    ----------
+    margin : float
+        By what part lengthscales for each feature have to lower the loss to be preferred to one for all.
+    """
+
+    margin: float = 0.0
+
+    def __init__(self, observed: np.ndarray, weight: np.ndarray | None = None) -> None:
+        self.observed = observed
+        self.weight = weight
+        self.share = _shares(weight, len(observed))
+
+    def take(self, rows: np.ndarray) -> "Loss":
+        """The loss of some of the observations."""
+        return type(self)(self.observed[rows], None if self.weight is None else self.weight[rows])
+
+    @abstractmethod
     def __call__(self, predicted: np.ndarray) -> float: ...
 
-    def gradient(self, predicted: np.ndarray) -> np.ndarray:
-        """The derivative by each prediction: shape (n, columns)."""
-        ...
+    @abstractmethod
+    def with_gradient(self, predicted: np.ndarray) -> tuple[float, np.ndarray]:
+        """The loss, and its derivative by each prediction: shape (n, columns)."""
 
 
-@torch.no_grad()
-def left_out_means(
-    data: Observations,
-    kernel: Kernel,
-    alphas: list[float],
-    plan: Callable[[Kernel, Points, int], Blueprint],
-    seeds: list[int],
-) -> list[np.ndarray]:
-    """For each alpha, every observation predicted from all others: arrays of shape (n, columns).
-
-    Averaged over trees, one for each seed. Tree, landmarks and the kernel's blocks are computed once for all
-    alphas. NaN where the matrix is not positive definite.
-    """
-    y = data.y if data.y.ndim == 2 else data.y[:, None]
-    total = [np.zeros(tuple(y.shape)) for _ in alphas]
-    relative = 1.0 if data.noise is None else data.noise.to(data.points.device)
-    for seed in seeds:
-        found = left_out_each(plan(kernel, data.points, seed), y, [alpha * relative for alpha in alphas])
-        for each, left_out in zip(total, found, strict=True):
-            each += np.nan if left_out is None else left_out.mean.double().cpu().numpy() / len(seeds)
-    return total
-
-
-def left_out_each(
-    blueprint: Blueprint, y: Tensor, noises: Sequence[float | Tensor]
-) -> Iterator[LeftOut | None]:
-    """What all others say about each observation, for one noise after another.
-
-    The kernel's blocks are computed once. None where the matrix is not positive definite.
-    """
-    hierarchical = HierarchicalKernel.of(blueprint)
-    for noise in noises:
-        try:
-            factor = hierarchical.factor(noise)
-            yield leave_one_out(y, factor.solve(y.to(factor.device, factor.dtype)), factor.inverse_diagonal())
-        except NotPositiveDefiniteError:
-            yield None
-
-
-class SquaredError:
+class SquaredError(Loss):
     """The mean squared error, of each column relative to the variance of y; weighted, if there are weights.
 
     Parameters
     ----------
-    y : ndarray of shape (n, columns)
-    weight : ndarray of shape (n,), optional
+    observed : ndarray of shape (n, columns)
+        y.
     """
 
-    def __init__(self, y: np.ndarray, weight: np.ndarray | None = None) -> None:
-        self.y = np.asarray(y, dtype=float)
-        share = _shares(weight, len(y))[:, None]
-        spread = (share * (self.y - (share * self.y).sum(0)) ** 2).sum(0)
-        self.unit = share / np.where(spread > 0, spread, 1.0) / self.y.shape[1]
+    def __init__(self, observed: np.ndarray, weight: np.ndarray | None = None) -> None:
+        super().__init__(np.asarray(observed, dtype=float), weight)
+        y, share = self.observed, self.share[:, None]
+        spread = (share * (y - (share * y).sum(0)) ** 2).sum(0)
+        self._unit = share / np.where(spread > 0, spread, 1.0) / y.shape[1]
 
     def __call__(self, predicted: np.ndarray) -> float:
-        return float((self.unit * (predicted - self.y) ** 2).sum())
+        return float((self._unit * (predicted - self.observed) ** 2).sum())
 
-    def gradient(self, predicted: np.ndarray) -> np.ndarray:
-        return 2 * self.unit * (predicted - self.y)
+    def with_gradient(self, predicted: np.ndarray) -> tuple[float, np.ndarray]:
+        return self(predicted), 2 * self._unit * (predicted - self.observed)
 
 
-class LogLoss:
+class LogLoss(Loss):
     """The mean of −log p(class), after calibration; weighted, if there are weights.
 
     Parameters
     ----------
-    code : ndarray of shape (n,)
+    observed : ndarray of int of shape (n,)
         The number of each observation's class.
-    weight : ndarray of shape (n,), optional
     """
 
-    def __init__(self, code: np.ndarray, weight: np.ndarray | None = None) -> None:
-        self.code, self.weight = code, weight
+    margin = 0.2  # lengthscales are learned as if ±1 were Gaussian, so that they fit labels too closely
 
     def __call__(self, predicted: np.ndarray) -> float:
-        return Calibration.fit(predicted, self.code, self.weight).loss
+        return Calibration.fit(predicted, self.observed, self.weight).loss
 
-    def gradient(self, predicted: np.ndarray) -> np.ndarray:
-        calibration = Calibration.fit(predicted, self.code, self.weight)
+    def with_gradient(self, predicted: np.ndarray) -> tuple[float, np.ndarray]:
+        calibration = Calibration.fit(predicted, self.observed, self.weight)
         rest = calibration(predicted)
-        rest[np.arange(len(rest)), self.code] -= 1
-        rest *= calibration.slope * _shares(self.weight, len(rest))[:, None]
-        return rest if predicted.shape[1] > 1 else rest[:, 1:]
+        rest[np.arange(len(rest)), self.observed] -= 1
+        rest *= calibration.slope * self.share[:, None]
+        return calibration.loss, rest if predicted.shape[1] > 1 else rest[:, 1:]
 
 
-@dataclass(frozen=True)
-class InUnits:
+class InUnits(Loss):
     """A loss of predictions that are made in another unit: of predicted · spread + centre."""
 
-    loss: Loss
-    spread: np.ndarray
-    centre: np.ndarray
+    def __init__(self, loss: Loss, spread: np.ndarray, centre: np.ndarray) -> None:
+        self.loss, self.spread, self.centre = loss, spread, centre
+        self.margin = loss.margin
+
+    def take(self, rows: np.ndarray) -> "InUnits":
+        return InUnits(self.loss.take(rows), self.spread, self.centre)
 
     def __call__(self, predicted: np.ndarray) -> float:
         return self.loss(predicted * self.spread + self.centre)
 
-    def gradient(self, predicted: np.ndarray) -> np.ndarray:
-        return self.loss.gradient(predicted * self.spread + self.centre) * self.spread
+    def with_gradient(self, predicted: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = self.loss.with_gradient(predicted * self.spread + self.centre)
+        return value, gradient * self.spread
 
 
-def _shares(weight: np.ndarray | None, n: int) -> np.ndarray:
-    """Weights whose sum is 1."""
-    return np.full(n, 1 / n) if weight is None else weight / weight.sum()
+LOSSES: dict[str, type[Loss]] = {"squared_error": SquaredError, "log_loss": LogLoss}
 
 
 @dataclass(frozen=True)
@@ -176,6 +153,11 @@ class Calibration:
     def __call__(self, decision: np.ndarray) -> np.ndarray:
         """Probabilities: shape (n, classes)."""
         return softmax(self.slope * _scores(decision), 1)
+
+
+def _shares(weight: np.ndarray | None, n: int) -> np.ndarray:
+    """Weights whose sum is 1."""
+    return np.full(n, 1 / n) if weight is None else weight / weight.sum()
 
 
 def _scores(decision: np.ndarray) -> np.ndarray:

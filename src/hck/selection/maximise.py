@@ -1,7 +1,7 @@
 """Find the largest value of a function of theta: by L-BFGS, or by steps along noisy gradients."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -11,6 +11,7 @@ from hck.errors import NotPositiveDefiniteError
 
 _ROUNDS = 4
 _STILL = 0.05
+_RATE = 0.1  # of Adam
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -34,40 +35,56 @@ class Learned:
     converged: bool
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How far L-BFGS goes.
+
+    Attributes
+    ----------
+    max_iter : int
+    restarts : int
+        Further starts are normal around the first, with a standard deviation of 1, within the bounds.
+    rng : RandomState, optional
+        For restarts.
+    tolerance : float
+        Of the objective, which is per observation, and of its gradient.
+    """
+
+    max_iter: int = 100
+    restarts: int = 0
+    rng: np.random.RandomState | None = None
+    tolerance: float = 1e-6
+    verbose: bool = False
+
+
+_USUAL = Effort()
+
+
 def maximise(
-    function: Function,
-    start: np.ndarray,
-    bounds: np.ndarray,
-    max_iter: int = 100,
-    restarts: int = 0,
-    rng: np.random.RandomState | None = None,
-    tolerance: float = 1e-6,
-    verbose: bool = False,
-) -> Learned:
-    """L-BFGS within bounds, from the start and from `restarts` more places around it.
+    function: Function, start: np.ndarray, bounds: np.ndarray, effort: Effort = _USUAL
+) -> Learned:  # fmt: skip
+    """L-BFGS within bounds, from the start and from more places around it.
 
     Parameters
     ----------
     function : callable
         theta ↦ the objective and its gradient. Per observation, so that `tolerance` means something.
     bounds : ndarray of shape (parameters, 2)
-    restarts : int
-        Further starts are normal around the first, with a standard deviation of 1, within the bounds.
     """
-    rng = np.random.RandomState(0) if rng is None else rng
+    rng = np.random.RandomState(0) if effort.rng is None else effort.rng
     places = [start]
-    for _ in range(restarts):
+    for _ in range(effort.restarts):
         places.append(np.clip(start + rng.standard_normal(len(start)), bounds[:, 0], bounds[:, 1]))
     best: Learned | None = None
-    with Counter("Learning", max_iter * len(places), verbose) as counter:
+    with Counter("Learning", effort.max_iter * len(places), effort.verbose) as counter:
         for number, place in enumerate(places):
             try:
-                found = _lbfgs(function, place, bounds, max_iter, tolerance, counter)
+                found = _lbfgs(function, place, bounds, effort, counter)
             except NotPositiveDefiniteError:
                 if number == 0:
                     raise
                 continue  # no place to start from
-            counter.jump((number + 1) * max_iter)
+            counter.jump((number + 1) * effort.max_iter)
             if best is None or np.isnan(best.value) or found.value > best.value:
                 best = found
     assert best is not None
@@ -75,19 +92,12 @@ def maximise(
 
 
 def maximise_in_rounds(
-    make: Callable[[np.ndarray], Function],
-    start: np.ndarray,
-    bounds: np.ndarray,
-    max_iter: int = 100,
-    restarts: int = 0,
-    rng: np.random.RandomState | None = None,
-    tolerance: float = 1e-6,
-    verbose: bool = False,
+    make: Callable[[np.ndarray], Function], start: np.ndarray, bounds: np.ndarray, effort: Effort = _USUAL
 ) -> Learned:
     """L-BFGS on a function that is itself made for a theta, and made anew where a round has ended.
 
-    The first round tries the restarts. Rounds end after a quarter of `max_iter` iterations, and there are no
-    more when one has converged and moved no parameter by a twentieth, or when `max_iter` iterations are done.
+    The first round tries the restarts. Rounds end after a quarter of the iterations, and there are no more
+    when one has converged and moved no parameter by a twentieth, or when all iterations are done.
 
     Parameters
     ----------
@@ -95,28 +105,21 @@ def maximise_in_rounds(
         theta ↦ the function to maximise around there.
     others : as for `maximise`
     """
-    theta, history, left = start, [], max_iter
-    each = max(1, -(-max_iter // _ROUNDS))
+    theta, history, left = start, [], effort.max_iter
+    each = max(1, -(-effort.max_iter // _ROUNDS))
     while True:
-        found = maximise(
-            make(theta), theta, bounds, min(each, left), restarts, rng, tolerance, verbose
-        )  # fmt: skip
+        found = maximise(make(theta), theta, bounds, replace(effort, max_iter=min(each, left)))
         history += found.history
         left -= len(found.history)
         moved = float(np.abs(found.theta - theta).max())
         still = (found.converged and moved < _STILL) or moved == 0
-        theta, restarts = found.theta, 0
+        theta, effort = found.theta, replace(effort, restarts=0)
         if still or left <= 0:
             return Learned(theta, found.value, history, still)
 
 
 def _lbfgs(
-    function: Function,
-    start: np.ndarray,
-    bounds: np.ndarray,
-    max_iter: int,
-    tolerance: float,
-    counter: Counter,
+    function: Function, start: np.ndarray, bounds: np.ndarray, effort: Effort, counter: Counter
 ) -> Learned:
     history: list[float] = []
     latest: list[float] = []
@@ -135,7 +138,7 @@ def _lbfgs(
         history.append(max(latest))
         counter.step(history[-1])
 
-    options = {"maxiter": max_iter, "ftol": tolerance, "gtol": tolerance}
+    options = {"maxiter": effort.max_iter, "ftol": effort.tolerance, "gtol": effort.tolerance}
     found = minimize(
         negative, start, jac=True, bounds=bounds, method="L-BFGS-B", callback=note, options=options
     )
@@ -147,7 +150,6 @@ def climb(
     start: np.ndarray,
     bounds: np.ndarray,
     steps: int = 100,
-    rate: float = 0.1,
     verbose: bool = False,
 ) -> Learned:
     """Adam with a rate that falls to 0 along a cosine; the end is the mean of the last tenth of the path.
@@ -176,7 +178,7 @@ def climb(
             square = 0.99 * square + 0.01 * gradient**2
             direction = mean / (1 - 0.9 ** (step + 1))
             size = np.sqrt(square / (1 - 0.99 ** (step + 1))) + 1e-12
-            now = rate * (1 + np.cos(np.pi * step / steps)) / 2
+            now = _RATE * (1 + np.cos(np.pi * step / steps)) / 2
             theta = np.clip(theta + now * direction / size, bounds[:, 0], bounds[:, 1])
             if step >= 0.9 * steps:
                 tail.append(theta)

@@ -15,8 +15,8 @@ NOISE = "noise"
 
 
 @dataclass(frozen=True)
-class _Block:
-    """One parameter: some consecutive elements of theta."""
+class Parameter:
+    """A parameter that is learned: some consecutive elements of theta."""
 
     name: str
     value: np.ndarray  # (), or (d,)
@@ -37,11 +37,13 @@ class Space:
         With the values at the start.
     noise : float or None
         The variance of the noise at the start; None if it is known for each observation.
+    blocks : tuple of Parameter
+        What is learned, in the order of theta.
     """
 
     kernel: Kernel
     noise: float | None
-    blocks: tuple[_Block, ...]
+    blocks: tuple[Parameter, ...]
 
     @classmethod
     def of(
@@ -87,7 +89,7 @@ class Space:
             if name == NOISE:
                 usual = (min(1e-6 * scale, float(value)), max(10 * scale, float(value)))
             low, high = _check_bounds(name, bounds.get(name, usual), value)
-            blocks.append(_Block(name, value, low, high, _check_prior(name, priors.get(name))))
+            blocks.append(Parameter(name, value, low, high, _check_prior(name, priors.get(name))))
         return cls(kernel, noise, tuple(blocks))
 
     # theta ------------------------------------------------------------------------------------------
@@ -95,21 +97,21 @@ class Space:
     @property
     def start(self) -> np.ndarray:
         """theta at the start."""
-        return np.concatenate([np.log(block.value).ravel() for block in self.blocks] or [np.empty(0)])
+        return np.concatenate([np.log(each.value).ravel() for each in self.blocks] or [np.empty(0)])
 
     @property
     def bounds(self) -> np.ndarray:
         """Shape (parameters, 2): the least and the largest value of each element of theta."""
-        rows = [np.tile(np.log([b.low, b.high]), (b.value.size, 1)) for b in self.blocks]
+        rows = [np.tile(np.log([each.low, each.high]), (each.value.size, 1)) for each in self.blocks]
         return np.concatenate(rows or [np.empty((0, 2))])
 
     @property
     def names(self) -> list[str]:
         """A name for each element of theta."""
         found = []
-        for block in self.blocks:
-            each = [f"{block.name}[{i}]" for i in range(block.value.size)]
-            found += each if block.value.ndim else [block.name]
+        for each in self.blocks:
+            numbered = [f"{each.name}[{i}]" for i in range(each.value.size)]
+            found += numbered if each.value.ndim else [each.name]
         return found
 
     def split(self, theta: Any) -> dict[str, np.ndarray]:
@@ -118,9 +120,9 @@ class Space:
         if theta.shape != self.start.shape:
             raise ValueError(f"theta must have shape {self.start.shape}, got {theta.shape}")
         found, at = {}, 0
-        for block in self.blocks:
-            found[block.name] = theta[at : at + block.value.size].reshape(block.value.shape)
-            at += block.value.size
+        for each in self.blocks:
+            found[each.name] = theta[at : at + each.value.size].reshape(each.value.shape)
+            at += each.value.size
         return found
 
     def at(self, theta: Any) -> tuple[Kernel, float | None]:
@@ -152,12 +154,12 @@ class Space:
     def log_prior(self, theta: Any) -> tuple[float, np.ndarray]:
         """The logarithm of the priors' density of theta, up to a constant, and its gradient."""
         value, parts, gradient = 0.0, self.split(theta), []
-        for block in self.blocks:
-            part = parts[block.name].ravel()
-            if block.prior is None:
+        for each in self.blocks:
+            part = parts[each.name].ravel()
+            if each.prior is None:
                 gradient.append(np.zeros_like(part))
                 continue
-            median, spread = block.prior
+            median, spread = each.prior
             z = (part - math.log(median)) / spread
             value -= float(z @ z) / 2
             gradient.append(-z / spread)

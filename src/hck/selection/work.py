@@ -10,10 +10,15 @@ from typing import Any
 
 import torch
 
+from hck.partition import Tree
+from hck.points import Points
+
 # Operations per second that a fit gets done, roughly: of two CPU cores, and of a data-centre GPU.
 _RATE = {"cpu": 7e10, "cuda": 3e12}
 UNKNOWN = 500  # features that a value of a kernel costs as much as, where points have none
 
+OF_A_RANK = ("nystrom", "fourier", "tapered")  # approximations without a tree, whose rank is chosen
+_RATIO = 8  # leaf size over rank
 _SHARE = {"fast": 0.2, "balanced": 1.0, "best": 8.0}
 
 
@@ -56,35 +61,87 @@ class Shape:
     rank: int
 
 
+@dataclass(frozen=True)
+class GivenShape:
+    """What is given of a forest, or of another approximation; None is to be chosen.
+
+    Attributes
+    ----------
+    approximation : object
+        Its name, or what stands in its place.
+    tree : Tree, optional
+        That takes the place of all trees.
+    """
+
+    approximation: object = "hierarchical"
+    n_trees: int | None = None
+    leaf_size: int | None = None
+    rank: int | None = None
+    tree: Tree | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a fit may take.
+
+    Attributes
+    ----------
+    work : float
+        Operations.
+    memory : float
+        Bytes, beside the data.
+    """
+
+    work: float
+    memory: float = math.inf
+
+
+def final_shape(given: GivenShape, points: Points, limits: Limits) -> Shape:
+    """The size of what is trained on some points: what is given, and the best that the limits allow."""
+    n, n_trees, leaf_size = len(points), given.n_trees, given.leaf_size
+    if given.approximation != "hierarchical":
+        n_trees = n_trees or 1
+    if given.rank is not None:
+        return Shape(n_trees or 1, leaf_size, given.rank)
+    if given.approximation in OF_A_RANK:
+        most = n if given.approximation != "tapered" else 64
+        return Shape(n_trees or 1, None, min(most, features_within(n, limits.work)))
+    if given.tree is not None:
+        leaf_size = int(given.tree.size[given.tree.leaves].max())
+        n_trees = n_trees or 1
+    if leaf_size is not None:
+        several = 8 if leaf_size < n else 1
+        return Shape(n_trees or several, leaf_size, max(1, min(leaf_size, n) // _RATIO))
+    # one leaf is one large factorization, which suits a GPU
+    single = 0.25 if points.device.type == "cpu" else 2.0
+    d, memory = points.values_per_point or UNKNOWN, limits.memory / points.dtype.itemsize
+    return forest_shape((n, d), Limits(limits.work, memory), n_trees, single)
+
+
 def forest_shape(
-    n: int,
-    d: int,
-    work: float,
-    memory: float = math.inf,
-    n_trees: int | None = None,
-    ratio: int = 8,
-    single: float = 0.25,
+    size: tuple[int, int], limits: Limits, n_trees: int | None = None, single: float = 0.25
 ) -> Shape:
     """The largest leaves for which a forest takes no more work and memory than is allowed.
 
     Parameters
     ----------
-    memory : float
-        Numbers that may be stored for a tree.
+    size : (int, int)
+        n and d: points, and features.
+    limits : Limits
+        With the numbers that may be stored for a tree as the memory.
     n_trees : int, optional
         By default 8, or a single leaf if that holds all points.
-    ratio : int
-        Leaf size over rank.
     single : float
         The part of the work that a single leaf may take, to be preferred to several trees.
     """
-    if n_trees is None and tree_work(n, d, n, 1) <= single * work and 3 * n * n <= memory:
-        return Shape(1, n, max(1, n // ratio))
+    n, d = size
+    if n_trees is None and tree_work(n, d, n, 1) <= single * limits.work and 3 * n * n <= limits.memory:
+        return Shape(1, n, max(1, n // _RATIO))
     trees, best = n_trees or 8, min(64, n)
-    largest = int(min(n, memory / (3 * n)))
+    largest = int(min(n, limits.memory / (3 * n)))
     for step in range(1, 400):
-        size = min(int(64 * 1.05**step), largest)
-        if size <= best or trees * tree_work(n, d, size, max(1, size // ratio)) > work:
+        leaf = min(int(64 * 1.05**step), largest)
+        if leaf <= best or trees * tree_work(n, d, leaf, max(1, leaf // _RATIO)) > limits.work:
             break
-        best = size
-    return Shape(trees, best, max(1, best // ratio))
+        best = leaf
+    return Shape(trees, best, max(1, best // _RATIO))

@@ -27,7 +27,7 @@ from hck.estimators.ridge import RidgeEstimator, describe_ridge
 from hck.kernels import Kernel
 from hck.preparation.coding import OneAgainstAll
 from hck.preparation.sample import Sample
-from hck.selection.auto import Selection
+from hck.selection import Selection
 from hck.selection.loss import Calibration
 
 

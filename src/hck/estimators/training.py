@@ -1,0 +1,186 @@
+"""The steps of training by ridge regression: weigh, scale, (select,) train each tree, blend.
+
+What is selected between scaling and training is the business of `hck.selection`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.approximations import Approximation, Predictor
+from hck.hierarchy import Extension, share_points
+from hck.points import Points
+from hck.preparation.scaling import Scaling, other_units
+from hck.selection import Candidate, Observations, Selection
+from hck.selection.auto import Units
+from hck.selection.blend import blend_weights
+from hck.selection.loss import InUnits, Loss
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """Targets without their mean, and how much each point counts.
+
+    Attributes
+    ----------
+    rows : ndarray of int of shape (n,)
+        The training points that count: all but those of weight 0.
+    y : Tensor of shape (n, columns)
+        Centred.
+    intercept : Tensor of shape (columns,)
+        The (weighted) mean of the targets.
+    weight : Tensor of shape (n,), or None
+    """
+
+    rows: np.ndarray
+    y: Tensor
+    intercept: Tensor
+    weight: Tensor | None
+
+    @property
+    def spread(self) -> Tensor:
+        """The standard deviation of each column; 1 for constant ones."""
+        spread = self.y.std(0, correction=0)
+        return spread.where(spread > 0, 1.0)
+
+    def noise(self, of_mean_weight: bool) -> Tensor | None:
+        """The noise of each point over alpha, which is the noise of weight 1, or of the mean weight."""
+        if self.weight is None:
+            return None
+        return (self.weight.mean() if of_mean_weight else 1.0) / self.weight
+
+    def observations(self, points: Points, noise: Tensor | None) -> Observations:
+        """What parameters are chosen by: columns of standard deviation 1."""
+        return Observations(points, self.y / self.spread, noise=noise)
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """As an array."""
+        return None if self.weight is None else self.weight.numpy()
+
+    def loss(self, kind: type[Loss], observed: np.ndarray) -> Loss:
+        """The loss of predictions of these observations, from what was observed at all training points."""
+        inner = kind(observed[self.rows], self.weights)
+        return InUnits(inner, self.spread.numpy(), self.intercept.numpy())
+
+
+def weigh(targets: np.ndarray, weight: Tensor | None) -> Weighed:
+    """Centre the targets (n, columns); a point that counts for nothing is not there."""
+    y, rows = torch.tensor(targets, dtype=torch.float64), np.arange(len(targets))
+    if weight is not None and (weight == 0).any():
+        kept = weight.nonzero().squeeze(1)
+        y, weight, rows = y[kept], weight[kept], kept.numpy()
+    intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
+    return Weighed(rows, y - intercept, intercept, weight)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Scaled points, how they were, and other units in which their features can be compared."""
+
+    points: Points
+    scaling: Scaling
+    units: Units
+
+
+def scale(points: Points, kind: str | None, other: bool, dtype: torch.dtype) -> Scaled:
+    """Bring features to a common scale.
+
+    Parameters
+    ----------
+    kind : {"standard", "minmax"} or None
+    other : bool
+        Whether other units of the features are to be tried as well.
+    """
+    scaling = Scaling.of(kind, points)
+    return Scaled(scaling(points, dtype), scaling, other_units(scaling if other else Scaling(), points))
+
+
+@dataclass(frozen=True)
+class Equations:
+    """(K̃ + α diag(noise)) w = y, for any K̃ that stands in for the kernel matrix.
+
+    Attributes
+    ----------
+    points : Points
+    y : Tensor of shape (n, columns)
+    noise : Tensor of shape (n,), or None for 1
+    left_out : bool
+        Whether each point is predicted from all others, too.
+    """
+
+    points: Points
+    y: Tensor
+    noise: Tensor | None
+    left_out: bool
+
+    def solve(self, approximation: Approximation, alpha: float) -> tuple[Predictor, Tensor | None]:
+        """The trained function, and what it would say of points without them: shape (n, columns)."""
+        noise = alpha if self.noise is None else alpha * self.noise
+        found, others = approximation.ridge(noise, self.y, self.left_out)
+        found = share_points(found, self.points) if isinstance(found, Extension) else found
+        return found, None if others is None else others.double().cpu()
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Functions whose mean predicts, and what it predicts of left-out observations.
+
+    Attributes
+    ----------
+    members : list of Predictor
+    left_out : ndarray of shape (n, columns), or None
+        Without the intercept.
+    weights : list of float or None
+        Of the members; None if they are equal.
+    """
+
+    members: list[Predictor]
+    left_out: np.ndarray | None = None
+    weights: list[float] | None = None
+
+    @classmethod
+    def of(cls, solved: Sequence[tuple[Predictor, Tensor | None]]) -> "Trained":
+        """A mean of all."""
+        others = [each for _, each in solved if each is not None]
+        return cls([member for member, _ in solved], torch.stack(others).mean(0).numpy() if others else None)
+
+
+def blend(trained: list[Trained], candidates: list[Candidate], weighed: Weighed) -> Trained:
+    """A mean of what was trained with several candidates, which are given their weights in it.
+
+    The weights are those that predict left-out observations best.
+    """
+    if len(trained) == 1:
+        return trained[0]
+    known = [each.left_out for each in trained if each.left_out is not None]
+    shares = blend_weights(known, weighed.y.numpy(), weighed.weight)
+    for candidate, share in zip(candidates, shares, strict=True):
+        candidate.weight = float(share)
+    kept = [(each, float(share)) for each, share in zip(trained, shares, strict=True) if share > 0]
+    if len(kept) == 1:
+        return kept[0][0]
+    return Trained(
+        [member for each, _ in kept for member in each.members],
+        np.sum([share * other for other, share in zip(known, shares, strict=True) if share > 0], axis=0),
+        [share / len(each.members) for each, share in kept for _ in each.members],
+    )
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """All that a fit has found, to be kept once nothing can fail any more."""
+
+    trained: Trained
+    weighed: Weighed
+    scaling: Scaling
+    selection: Selection
+
+    @property
+    def left_out(self) -> np.ndarray | None:
+        """What all others predict of each point that counts: shape (n, columns)."""
+        found = self.trained.left_out
+        return None if found is None else found + self.weighed.intercept.numpy()
