@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from hck.approximations.base import Approximation, Factorization
-from hck.backend.kernels import check_lengthscales
 from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.forest import Predictor
-from hck.kernels import Gaussian, Kernel, Laplace, Matern, make_kernel
-from hck.kernels.algebra import Scaled
+from hck.kernels import Kernel, Scaled, make_kernel
+from hck.kernels.placement import check_lengthscales
+from hck.kernels.stationary import Stationary
 from hck.partition import Landmarks, Tree, choose_landmarks
-from hck.points import Points, SparsePoints, Values, VectorPoints, as_points, as_points_like
+from hck.points import KernelBlocks, Points, SparsePoints, VectorPoints, as_points, as_points_like
 from hck.points.csr import csr_tensor
 
 _AT_ONCE = 2**22  # features computed together, in numbers
@@ -282,11 +282,11 @@ class Nystrom(FeatureMap):
     def pull(self, slope: Callable[[slice, Tensor], Tensor], within: Tensor) -> list[Tensor]:
         # K̃ = B K(Z, X) with B = K(X, Z) K(Z, Z)⁺ = Φ Wᵀ:  dK̃ = dK(X, Z) Bᵀ + B dK(Z, X) − B dK(Z, Z) Bᵀ
         inner = self.whitener @ within @ self.whitener.mT
-        found = self.kernel.pull(Values.between(self.kernel, self.landmarks, self.landmarks), -inner[None])
+        found = self.kernel.gradient_of_sum(KernelBlocks.between(self.kernel, self.landmarks, self.landmarks), -inner[None])
         for part, phi in self.chunks(self.points):
             some = self.points.take(torch.arange(part.start, part.stop, device=self.points.device))
             weight = slope(part, phi) @ self.whitener.mT
-            more = self.kernel.pull(Values.between(self.kernel, some, self.landmarks), weight[None])
+            more = self.kernel.gradient_of_sum(KernelBlocks.between(self.kernel, some, self.landmarks), weight[None])
             found = [a + b for a, b in zip(found, more, strict=True)]
         return found
 
@@ -295,7 +295,7 @@ class Nystrom(FeatureMap):
         return self.whitener.shape[1]
 
     def features(self, x: Points) -> Tensor:
-        return Values.between(self.kernel, x, self.landmarks).tensor()[0] @ self.whitener
+        return KernelBlocks.between(self.kernel, x, self.landmarks).tensor()[0] @ self.whitener
 
     @property
     def nbytes(self) -> int:
@@ -381,31 +381,17 @@ class Fourier(FeatureMap):
 
 
 def draw_frequencies(kernel: Kernel, d: int, count: int, generator: torch.Generator) -> Tensor:
-    """Frequencies (d, count) from the spectral density that a kernel has with a lengthscale of 1.
-
-    Gaussian: normal, 1/σ. Laplace: Cauchy in each coordinate. Matérn: Student's t with 2ν degrees of freedom,
-    whose chi-square is drawn as a sum of squares of normal numbers (2ν is 1, 3 or 5).
-    """
+    """Frequencies (d, count) from the spectral density that a kernel has with a lengthscale of 1."""
     if count < 1:
         raise ValueError("rank must be at least 1")
     kernel = _unscale(kernel)[0]
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=generator, dtype=torch.float64, device=generator.device)
-
-    omega = normal(d, count)
-    if isinstance(kernel, Laplace):
-        omega = omega / normal(d, count)
-    elif isinstance(kernel, Matern):
-        degrees = round(2 * kernel.nu)
-        omega = omega * (degrees / normal(degrees, count).square().sum(0)).sqrt()
-    elif not isinstance(kernel, Gaussian):
+    if not isinstance(kernel, Stationary):
         raise ValueError(
-            f"the spectral density of {kernel} is not known: Fourier features are there for Gaussian, "
-            "Laplace and Matérn kernels and their multiples; use another approximation"
+            f"{kernel} has no spectral density: Fourier features are there for kernels of the difference of "
+            "points and their multiples; use another approximation"
         )
     check_lengthscales(torch.as_tensor(kernel.lengthscale), d)
-    return omega
+    return kernel.draw_frequencies(d, count, generator)
 
 
 def _unscale(kernel: Kernel) -> tuple[Any, Any]:
@@ -418,7 +404,7 @@ def _unscale(kernel: Kernel) -> tuple[Any, Any]:
 
 
 def _whitener(kernel: Kernel, landmarks: Points) -> Tensor:
-    values, vectors = torch.linalg.eigh(Values.between(kernel, landmarks, landmarks).tensor()[0])
+    values, vectors = torch.linalg.eigh(KernelBlocks.between(kernel, landmarks, landmarks).tensor()[0])
     kept = values > len(landmarks) * torch.finfo(values.dtype).eps * values[-1]
     return vectors[:, kept] * values[kept].rsqrt()
 

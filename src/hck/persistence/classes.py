@@ -30,7 +30,7 @@ from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.mixture import Mixture
 from hck.hierarchy.posterior import Posterior
-from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern, Product, Scaled, Sum
+from hck.kernels import CallableKernel, Product, Scaled, Sum, kernel_classes
 from hck.partition import KD, PCA, KernelCut, KMeans, Landmarks, RandomProjection, Tree
 from hck.partition.centres import CentreRule
 from hck.partition.hyperplane import HyperplaneRule
@@ -212,13 +212,7 @@ _DATACLASSES: tuple[type, ...] = (
 _BY_ARGUMENTS: dict[type, tuple[str, ...]] = {
     DensePoints: ("x",),
     SparsePoints: ("x", "dtype", "device"),
-    Gaussian: ("lengthscale",),
-    InverseMultiquadric: ("lengthscale",),
-    Laplace: ("lengthscale",),
-    Matern: ("lengthscale", "nu"),
-    Product: ("left", "right"),
-    Scaled: ("kernel", "scale"),
-    Sum: ("left", "right"),
+    **{cls: cls.arguments for cls in (*kernel_classes(), Product, Scaled, Sum)},
     KD: (),
     KMeans: ("n_children",),
     KernelCut: (),

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from hck.errors import NotPositiveDefiniteError
-from hck.points import Values
+from hck.points import KernelBlocks
 from hck.selection.likelihood import Observations
 from hck.selection.loss import Loss
 from hck.selection.space import Space
@@ -33,7 +33,7 @@ def left_out_loss(
     y = (sample.y if sample.y.ndim == 2 else sample.y[:, None]).to(points.device, points.dtype)
     kernel, noise, tensors = space.tensors_at(theta, points.device, points.dtype)
     assert noise is not None
-    pairs = Values.between(kernel, points, points)
+    pairs = KernelBlocks.between(kernel, points, points)
     matrix, relative = pairs.tensor()[0], _relative_noise(sample, y)
     matrix.diagonal().add_(noise.detach() * relative)
     root, failed = torch.linalg.cholesky_ex(matrix)
@@ -46,7 +46,7 @@ def left_out_loss(
     weight = (inverse @ (slope / diagonal[:, None])) @ solved.mT
     weight -= inverse @ ((slope * solved).sum(1) / diagonal.square())[:, None].mul(inverse)
     weight = (weight + weight.mT) / 2
-    found = kernel.pull(pairs, weight[None])
+    found = kernel.gradient_of_sum(pairs, weight[None])
     at_noise = (weight.diagonal() * relative).sum()
     known = {id(tensor): part for tensor, part in zip(kernel.tensors(), found, strict=True)}
     gradient = [at_noise if tensor is noise else known[id(tensor)] for tensor in tensors]
