@@ -52,7 +52,6 @@ PRIVATE: set[tuple[str, str]] = {
 }
 DEVICES: set[str] = {
     "selection.work",
-    "points",
     "persistence.model",
     "partition.tree",
     "partition.hyperplane",

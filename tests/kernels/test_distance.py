@@ -13,7 +13,6 @@ from hck.kernels.distance import manhattan, sqrt, squared_euclidean
 from hck.kernels.placement import divide
 
 
-
 def euclidean(a, b):
     return sqrt(squared_euclidean(a, b))
 

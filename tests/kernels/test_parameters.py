@@ -6,7 +6,15 @@ import scipy.sparse as sp
 import torch
 
 from hck.backend.blocks import Blocks
-from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern, kernel_names, make_kernel
+from hck.kernels import (
+    CallableKernel,
+    Gaussian,
+    InverseMultiquadric,
+    Laplace,
+    Matern,
+    kernel_names,
+    make_kernel,
+)
 from hck.points import KernelBlocks, as_points
 
 NAMES = kernel_names()
@@ -274,12 +282,13 @@ def test_only_what_requires_a_gradient_has_one(points):
     scale = torch.tensor(1.5, dtype=torch.float64).requires_grad_()
     partly = fixed.with_parameters({"right.lengthscale": scale})
     (found,) = partly.gradient_of_sum(KernelBlocks(partly, points, rows, points, columns), weight)
-    (alone,) = Laplace(scale).gradient_of_sum(KernelBlocks(Laplace(scale), points, rows, points, columns), weight)
+    pairs = KernelBlocks(Laplace(scale), points, rows, points, columns)
+    (alone,) = Laplace(scale).gradient_of_sum(pairs, weight)
     torch.testing.assert_close(found, alone)
     product = (Gaussian(0.5) * Laplace(1.5)).with_parameters({"right.lengthscale": scale})
-    (found,) = product.gradient_of_sum(KernelBlocks(product, points, rows, points, columns), weight)
-    near = KernelBlocks(product, points, rows, points, columns).of(Gaussian(0.5))
-    (alone,) = Laplace(scale).gradient_of_sum(KernelBlocks(product, points, rows, points, columns), near * weight)
+    pairs = KernelBlocks(product, points, rows, points, columns)
+    (found,) = product.gradient_of_sum(pairs, weight)
+    (alone,) = Laplace(scale).gradient_of_sum(pairs, pairs.of(Gaussian(0.5)) * weight)
     torch.testing.assert_close(found, alone)
 
 

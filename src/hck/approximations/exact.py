@@ -249,7 +249,8 @@ class IterativeFactorization(Factorization):
     def covariance(self, x: Any) -> Tensor:
         x = as_points_like(x, self.approximation.points)
         across = self.approximation.cross(x)
-        out = KernelBlocks.between(self.approximation.kernel, x, x).tensor()[0] - across.mT @ self.solve(across)
+        own = KernelBlocks.between(self.approximation.kernel, x, x).tensor()[0]
+        out = own - across.mT @ self.solve(across)
         return (out + out.mT) / 2
 
     def inverse_diagonal(self) -> Tensor:

@@ -282,11 +282,13 @@ class Nystrom(FeatureMap):
     def pull(self, slope: Callable[[slice, Tensor], Tensor], within: Tensor) -> list[Tensor]:
         # K̃ = B K(Z, X) with B = K(X, Z) K(Z, Z)⁺ = Φ Wᵀ:  dK̃ = dK(X, Z) Bᵀ + B dK(Z, X) − B dK(Z, Z) Bᵀ
         inner = self.whitener @ within @ self.whitener.mT
-        found = self.kernel.gradient_of_sum(KernelBlocks.between(self.kernel, self.landmarks, self.landmarks), -inner[None])
+        own = KernelBlocks.between(self.kernel, self.landmarks, self.landmarks)
+        found = self.kernel.gradient_of_sum(own, -inner[None])
         for part, phi in self.chunks(self.points):
             some = self.points.take(torch.arange(part.start, part.stop, device=self.points.device))
             weight = slope(part, phi) @ self.whitener.mT
-            more = self.kernel.gradient_of_sum(KernelBlocks.between(self.kernel, some, self.landmarks), weight[None])
+            pairs = KernelBlocks.between(self.kernel, some, self.landmarks)
+            more = self.kernel.gradient_of_sum(pairs, weight[None])
             found = [a + b for a, b in zip(found, more, strict=True)]
         return found
 

@@ -1,10 +1,11 @@
 """Kernel values between blocks of dense points, without storing anything but the result.
 
 A kernel's function of the distance is written once, in plain Python (`Formula`); torch, the CPU's vector
-registers and Triton each put their own exp, log and sqrt into it. Here kernels are isotropic: points have been
-placed (`hck.kernels.placement`), and one lengthscale is left.
+registers and Triton each put their own exp, log and sqrt into it. Here kernels are isotropic: points have
+been placed (`hck.kernels.placement`), and one lengthscale is left.
 """
 
+import dis
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -24,6 +25,7 @@ from hck.backend.linalg import flat, has_triton
 # centre the points takes longer than the product.
 _MOST_FEATURES, _SMALL = 256, 96
 _KNOWN = ("exp", "log", "sqrt")
+_LOOKUPS = ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_NAME", "IMPORT_NAME")
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,12 @@ class Formula:
             raise TypeError(f"a formula is a plain function f(s) or f(s, shape), got {self.function!r}")
         if any(hasattr(constant, "co_code") for constant in code.co_consts):
             raise TypeError(f"the formula {self.name} has a function inside, which compiled code has not")
-        unknown = sorted(set(code.co_names) - set(_KNOWN))
-        if unknown:
-            raise ValueError(
-                f"the formula {self.name} uses {unknown[0]!r}; compiled code knows {', '.join(_KNOWN)}"
-            )
+        for step in dis.get_instructions(code):
+            if step.opname in _LOOKUPS and (step.opname != "LOAD_GLOBAL" or step.argval not in _KNOWN):
+                raise ValueError(
+                    f"the formula {self.name} uses {step.argval!r}; compiled code knows numbers, + - * / and "
+                    f"the functions {', '.join(_KNOWN)}"
+                )
 
     def __call__(self, s: Any, shape: Any) -> Any:
         return self.function(s, shape) if self.shaped else self.function(s)

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -19,7 +20,8 @@ from hck.backend.files import replacing
 # Known without loading torch, so that help and completion are fast; tests see to it that nothing is missing.
 DEVICES = ("cpu", "cuda")
 TIMES = ("fast", "balanced", "best")
-KERNELS = ("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52")
+_SOURCE = Path(__file__).parents[1] / "kernels" / "families.py"
+KERNELS = tuple(re.findall(r'^@named\("(\w+)"', _SOURCE.read_text(encoding="utf-8"), re.MULTILINE))
 APPROXIMATIONS = ("hierarchical", "compositional", "independent", "exact", "nystrom", "fourier", "tapered")
 
 

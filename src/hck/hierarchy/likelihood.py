@@ -253,7 +253,8 @@ class _Gradient:
         at_v = torch.baddbmm(w @ d.mT, basis, rest, alpha=count)
         v = linalg.whiten_(landmark, given.far.tensor(), given.which)  # Vᵀ
         weight = linalg.unwhiten_(landmark, at_v.mT.contiguous(), given.which)
-        return (v @ at_v).mT, [a + b for a, b in zip(found, self.kernel.gradient_of_sum(given.far, weight), strict=True)]
+        more = self.kernel.gradient_of_sum(given.far, weight)
+        return (v @ at_v).mT, [a + b for a, b in zip(found, more, strict=True)]
 
     def _landmarks(self, level: int, part: slice, here: slice, rotation: Tensor) -> list[Tensor]:
         """What the landmarks' own matrices of some inner nodes add to the gradient."""

@@ -6,7 +6,7 @@ be added, multiplied and scaled. Any function of two blocks of points is a kerne
 
 from hck.kernels import families
 from hck.kernels.base import Kernel, Product, Scaled, Sum
-from hck.kernels.families import *  # noqa: F403: those that it lists
+from hck.kernels.families import *  # noqa: F403
 from hck.kernels.function import CallableKernel
 from hck.kernels.registry import kernel_classes, kernel_names, make_kernel, named
 

@@ -1,8 +1,8 @@
 """The kernels that have names, each with its formula.
 
 A new kernel is a function of the distance and a class here, and a line in ``docs/kernels.md``. The function
-is written with `exp`, `log` and `sqrt` (see `hck.backend.kernels.Formula`); torch, the CPU's compiled code and
-the GPU's are made from it. ``@named("my_kernel")`` makes it known to `make_kernel`, the estimators, the
+is written with `exp`, `log` and `sqrt` (see `hck.backend.kernels.Formula`); torch, the CPU's compiled code
+and the GPU's are made from it. ``@named("my_kernel")`` makes it known to `make_kernel`, the estimators, the
 command line, saved models, and the tests that all kernels go through. A class may say more:
 
 - ``arguments``: what the constructor takes and saved models keep, if that is more than a lengthscale;
@@ -130,7 +130,7 @@ class Matern(Stationary):
         self.formula = _MATERN[self.nu]
 
     @cached_property
-    def slope(self) -> Kernel | None:  # type: ignore[override]
+    def slope(self) -> Kernel | None:
         """Of ν = 3/2: 3 exp(−√3 r), that is ν = 1/2 in another scale; of ν = 5/2: ν = 3/2 in another."""
         if self.nu == 0.5:
             return None

@@ -31,9 +31,9 @@ def comparable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def positive(name: str, value: Any, most_axes: int = 0) -> float | Tensor:
-    """A positive number, or with `most_axes` = 1 perhaps one per feature; a tensor that needs a gradient stays.
+    """A positive number or, with `most_axes` = 1, perhaps one per feature; ValueError if it is not.
 
-    Raises ValueError for anything else.
+    A tensor that requires a gradient stays as it is.
     """
     if isinstance(value, Tensor) and value.requires_grad:
         return value

@@ -11,6 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
+from hck.backend.gradients import wants_gradient
+
 Block: TypeAlias = Any  # a Tensor (*batch, n, d) or a csr_matrix (n, d)
 
 
@@ -38,10 +40,16 @@ class PerFeature(Placement):
 
     def __init__(self, lengthscale: Tensor) -> None:
         self.lengthscale = lengthscale
+        self._inverse: tuple[Any, Tensor] | None = None
 
     def __call__(self, x: Block) -> Block:
         check_lengthscales(self.lengthscale, x.shape[-1])
-        return divide(x, self.lengthscale)
+        if not isinstance(x, Tensor) or wants_gradient(self.lengthscale):
+            return divide(x, self.lengthscale)
+        key, known = (self.state(), x.dtype, x.device), self._inverse  # a single point takes longer to divide
+        if known is None or known[0] != key:
+            known = self._inverse = key, 1 / self.lengthscale.detach().to(x)
+        return x * known[1]
 
     def tensors(self) -> list[Tensor]:
         return [self.lengthscale]

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 from hck.kernels.base import Kernel
 from hck.kernels.function import CallableKernel
 
-_CLASSES: dict[type[Kernel], dict[str, dict[str, Any]]] = {}  # names of each class, and what is given with them
+# The names of each class, and what is given to it with them.
+_CLASSES: dict[type[Kernel], dict[str, dict[str, Any]]] = {}
 
 K = TypeVar("K", bound=type[Kernel])
 

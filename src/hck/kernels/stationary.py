@@ -69,9 +69,9 @@ class Stationary(Kernel):
         return None
 
     def alongside(self, other: S, factor: float) -> S:
-        """Another kernel, with `factor` times these lengthscales, that takes the points placed for this one."""
+        """Another kernel, with `factor` times these lengthscales, for points that are placed for this one."""
         unit = self.unit.detach() if isinstance(self.unit, Tensor) else self.unit
-        other.placement, other.unit = self.placement, unit * factor  # type: ignore[misc]
+        other.placement, other.unit = self.placement, unit * factor
         return other
 
     def draw_frequencies(self, d: int, count: int, generator: torch.Generator) -> Tensor:

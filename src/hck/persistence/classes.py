@@ -30,7 +30,7 @@ from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.mixture import Mixture
 from hck.hierarchy.posterior import Posterior
-from hck.kernels import CallableKernel, Product, Scaled, Sum, kernel_classes
+from hck.kernels import CallableKernel, Kernel, Product, Scaled, Sum, kernel_classes
 from hck.partition import KD, PCA, KernelCut, KMeans, Landmarks, RandomProjection, Tree
 from hck.partition.centres import CentreRule
 from hck.partition.hyperplane import HyperplaneRule
@@ -209,10 +209,12 @@ _DATACLASSES: tuple[type, ...] = (
     *(Calibration, Candidate, Iterative, Scaling, Selection, Space, Trend, _Block),
 )
 
+_KERNELS: tuple[type[Kernel], ...] = (*kernel_classes(), Product, Scaled, Sum)
+
 _BY_ARGUMENTS: dict[type, tuple[str, ...]] = {
     DensePoints: ("x",),
     SparsePoints: ("x", "dtype", "device"),
-    **{cls: cls.arguments for cls in (*kernel_classes(), Product, Scaled, Sum)},
+    **{cls: cls.arguments for cls in _KERNELS},
     KD: (),
     KMeans: ("n_children",),
     KernelCut: (),

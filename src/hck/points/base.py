@@ -97,20 +97,21 @@ class VectorPoints(Points):
         """
         if placement is None:
             return self
-        found = self._remembered(placement)
+        state = placement.state()
+        found = self._remembered(placement, state)
         if found is None:
             with _PLACING, torch.no_grad():
-                found = self._remembered(placement)
+                found = self._remembered(placement, state)
                 if found is None:
-                    state, found = placement.state(), self.holding(placement(self.x))
+                    found = self.holding(placement(self.x))
                     if self._placed is None:
                         self._placed = WeakKeyDictionary()
                     self._placed[placement] = state, found
         return found
 
-    def _remembered(self: V, placement: Placement) -> V | None:
+    def _remembered(self: V, placement: Placement, state: tuple[int, ...]) -> V | None:
         known: Any = None if self._placed is None else self._placed.get(placement)
-        return None if known is None or known[0] != placement.state() else known[1]
+        return None if known is None or known[0] != state else known[1]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_placed"}

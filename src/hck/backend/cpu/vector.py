@@ -102,7 +102,7 @@ class VectorWriter:
         which is put together so that f, the largest part, is added last.
         """
         builder, double = self.builder, self.size == 8
-        whole, mantissa, bias = self._bits()
+        whole, mantissa, _ = self._bits()
         low_root = int(np.array(math.sqrt(0.5), f"f{self.size}").view(f"i{self.size}"))
         bits = builder.bitcast(x.value, whole)
         shift = self._integers(whole, mantissa)

@@ -76,10 +76,7 @@ def _values(
         a, b = tl.load(left + f) * inverse, tl.load(right + f) * inverse
         gap = a[:, None] - b[None, :]
         total += tl.abs(gap) if MANHATTAN else gap * gap
-    if SHAPED:
-        value = FORMULA(total, tl.load(numbers + 2))
-    else:
-        value = FORMULA(total)
+    value = FORMULA(total, tl.load(numbers + 2)) if SHAPED else FORMULA(total)
     value *= tl.load(numbers + 1)
     if not FULL:
         value = tl.where((row >= 0)[:, None] & (column >= 0)[None, :], value, 0)
