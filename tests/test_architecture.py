@@ -36,7 +36,6 @@ UPWARD: set[tuple[str, str]] = set()
 PRIVATE: set[tuple[str, str]] = set()
 DEVICES: set[str] = {
     "selection.work",
-    "points",
     "persistence.model",
     "partition.tree",
     "partition.hyperplane",

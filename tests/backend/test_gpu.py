@@ -2,15 +2,18 @@
 
 import pytest
 import torch
+from torch import exp, log
 
 from hck.backend import linalg
 from hck.backend.blocks import Blocks
+from hck.backend.kernels import Formula, Profile, fused_cross
 from hck.branches.ridge import ridge
 from hck.errors import NumericalWarning
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.smooth import smooth_down
-from hck.kernels import Gaussian, InverseMultiquadric, Laplace, Matern
+from hck.kernels import Gaussian, InverseMultiquadric, Matern, kernel_names, make_kernel
+from hck.kernels.stationary import evaluate
 from hck.points import DensePoints, cross
 from hck.settings import Settings
 
@@ -84,13 +87,7 @@ def test_packed(n, columns, dtype):
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (5, 5), (33, 20), (64, 64), (70, 131)])
 @pytest.mark.parametrize(
     "kernel",
-    [
-        Gaussian(0.7),
-        Gaussian([0.5, 1.0, 2.0]),
-        Laplace(0.7),
-        InverseMultiquadric(0.7),
-        *(Matern(0.7, nu) for nu in (0.5, 1.5, 2.5)),
-    ],
+    [make_kernel(name, scale) for name in kernel_names() for scale in (0.7, [0.5, 1.0, 2.0])],
     ids=repr,
 )
 def test_kernel_values(kernel, n, m, upper, dtype):
@@ -108,6 +105,32 @@ def test_kernel_values(kernel, n, m, upper, dtype):
     if upper:
         here, there = here.triu(), there.triu()
     torch.testing.assert_close(there, here, rtol=0, atol=TOLERANCE[dtype])
+
+
+@both_types
+@pytest.mark.parametrize("name", kernel_names())
+def test_kernel_values_are_those_of_torch(name, dtype):
+    """Equal points among them; torch loses digits of distances in float32, so it gets float64."""
+    x = normal(150, 5, dtype=dtype).cuda()
+    x[100:] = x[:50]
+    block, kernel = Blocks(torch.arange(150, device="cuda")[None], full=True), make_kernel(name, 1.3)
+    there = cross(kernel, DensePoints(x), block, DensePoints(x), block)[0].double()
+    torch.testing.assert_close(there, kernel.evaluate(x.double(), x.double()), rtol=0, atol=TOLERANCE[dtype])
+
+
+def rational(s, shape):
+    return exp(-shape * log(1 + s / (2 * shape)))
+
+
+@both_types
+@pytest.mark.parametrize("shape", [0.7, torch.tensor(2.5)], ids=["number", "tensor"])
+def test_a_formula_with_a_shape(shape, dtype):
+    x = normal(70, 4, dtype=dtype).cuda()
+    block = Blocks(torch.arange(70, device="cuda")[None], full=True)
+    profile = Profile(Formula(rational, smooth=True), 1.3, 2.0, shape)
+    there = fused_cross(profile, x, block, x, block)[0].double().cpu()
+    here = evaluate(profile, x.double().cpu(), x.double().cpu())
+    torch.testing.assert_close(there, here, rtol=0, atol=2 * TOLERANCE[dtype])
 
 
 def test_kernel_values_of_a_large_block():

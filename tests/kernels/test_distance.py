@@ -8,11 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Matern, make_kernel
-from hck.kernels.distance import euclidean, manhattan, scale_features, squared_euclidean
+from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Matern, kernel_names, make_kernel
+from hck.kernels.distance import manhattan, sqrt, squared_euclidean
+from hck.kernels.placement import divide
+
+
+def euclidean(a, b):
+    return sqrt(squared_euclidean(a, b))
+
 
 DISTANCES = {"sqeuclidean": squared_euclidean, "euclidean": euclidean, "cityblock": manhattan}
-NAMES = ["gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52"]
+NAMES = kernel_names()
 every_distance = pytest.mark.parametrize("metric", DISTANCES)
 
 
@@ -42,8 +48,8 @@ def test_sparse_distances_are_the_dense_ones(metric, rng):
 def test_features_are_divided(scale, rng):
     x = rng.normal(size=(5, 3)) * (rng.random((5, 3)) < 0.5)
     divided = x / np.asarray(scale)
-    np.testing.assert_allclose(scale_features(torch.tensor(x), scale), divided)
-    np.testing.assert_allclose(scale_features(sp.csr_matrix(x), scale).toarray(), divided)
+    np.testing.assert_allclose(divide(torch.tensor(x), scale), divided)
+    np.testing.assert_allclose(divide(sp.csr_matrix(x), scale).toarray(), divided)
 
 
 @settings(max_examples=60, deadline=None)

@@ -42,7 +42,7 @@ def test_what_moves(monkeypatch, matrix, options):
     encoder, meta = Encoder(), torch.device("meta")
     root = encoder.value(model)
     monkeypatch.setattr(classes, "resolve_budget", lambda budget, device: 10**9)
-    monkeypatch.setattr("hck.kernels.stationary._check_lengthscale", lambda value: value)
+    monkeypatch.setattr("hck.kernels.stationary.positive", lambda name, value, most_axes: value)
     decoder = Decoder(encoder.objects, lambda name, *_: encoder.arrays[name], Place(meta, "meta"))
     found = decoder.value(root, meta)
     assert found.device == "meta"

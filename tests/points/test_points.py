@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from hck.backend.blocks import Blocks
-from hck.kernels import CallableKernel, Gaussian, Matern, make_kernel
+from hck.kernels import CallableKernel, Gaussian, Matern, kernel_names, make_kernel
 from hck.kernels.objects import looks_like_objects
 from hck.points import DensePoints, ObjectPoints, SparsePoints, as_points, as_points_like, cross
 
@@ -81,7 +81,7 @@ def test_large_sets_are_worked_through_in_chunks(rng, monkeypatch):
     weight, points = torch.ones(100, dtype=torch.float64), as_points(x)
     whole = points.project(*numbers), points.accumulate(numbers[0], weight, numbers[2], 2)
     some = points.project(numbers[0][:40], numbers[1], numbers[2][:40])
-    monkeypatch.setattr("hck.points._CHUNK", 21)  # seven points
+    monkeypatch.setattr("hck.points.dense._CHUNK", 21)  # seven points
     torch.testing.assert_close(points.project(*numbers), whole[0])
     torch.testing.assert_close(points.accumulate(numbers[0], weight, numbers[2], 2), whole[1])
     torch.testing.assert_close(points.project(numbers[0][:40], numbers[1], numbers[2][:40]), some)
@@ -105,7 +105,7 @@ def expected_cross(kernel, a, rows, b, columns):
 
 
 @both_types
-@pytest.mark.parametrize("name", ["gaussian", "laplace", "inverse_multiquadric", "matern12"])
+@pytest.mark.parametrize("name", kernel_names())
 @pytest.mark.parametrize(
     ("rows", "columns"),
     [
@@ -264,5 +264,5 @@ def test_large_blocks_are_evaluated_by_parts(d, monkeypatch):
     index[1, 90:] = -1
     blocks = Blocks(index, full=False)
     expected = cross(kernel, x, blocks, x, blocks)
-    monkeypatch.setattr("hck.points._AT_ONCE", 1700)
+    monkeypatch.setattr("hck.points.dense._AT_ONCE", 1700)
     torch.testing.assert_close(cross(kernel, x, blocks, x, blocks), expected, rtol=1e-12, atol=1e-12)

@@ -18,7 +18,7 @@ from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.kernels import Kernel, make_kernel
-from hck.points import Points, Values, as_points, as_points_like, cross, self_values
+from hck.points import KernelBlocks, Points, as_points, as_points_like, cross, self_values
 from hck.settings import Settings
 
 _TILE = {"cpu": 1024, "cuda": 8192}
@@ -123,7 +123,7 @@ class Exact(Approximation):
         return cross(self.kernel, self.points, rows, self.points, columns)[0]
 
     def cross(self, x: Any) -> Tensor:
-        return Values.between(self.kernel, self.points, as_points_like(x, self.points)).tensor()[0]
+        return KernelBlocks.between(self.kernel, self.points, as_points_like(x, self.points)).tensor()[0]
 
     def extend(self, weights: Tensor) -> "ExactPredictor":
         return ExactPredictor(self.kernel, self.points, self.columns(weights))
@@ -217,7 +217,8 @@ class IterativeFactorization(Factorization):
     def covariance(self, x: Any) -> Tensor:
         x = as_points_like(x, self.approximation.points)
         across = self.approximation.cross(x)
-        out = Values.between(self.approximation.kernel, x, x).tensor()[0] - across.mT @ self.solve(across)
+        own = KernelBlocks.between(self.approximation.kernel, x, x).tensor()[0]
+        out = own - across.mT @ self.solve(across)
         return (out + out.mT) / 2
 
 

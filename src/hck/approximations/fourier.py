@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from hck.approximations.features import FeatureMap, Slope
-from hck.backend.kernels import check_lengthscales
-from hck.kernels import Gaussian, Kernel, Laplace, Matern, make_kernel
-from hck.kernels.algebra import Scaled
+from hck.kernels import Kernel, Scaled, make_kernel
+from hck.kernels.placement import check_lengthscales
+from hck.kernels.stationary import Stationary
 from hck.points import Points, SparsePoints, VectorPoints, as_points
 from hck.points.csr import csr_tensor
 from hck.settings import Settings
@@ -95,31 +95,17 @@ class Fourier(FeatureMap):
 
 
 def draw_frequencies(kernel: Kernel, d: int, count: int, generator: torch.Generator) -> Tensor:
-    """Frequencies (d, count) from the spectral density that a kernel has with a lengthscale of 1.
-
-    Gaussian: normal, 1/σ. Laplace: Cauchy in each coordinate. Matérn: Student's t with 2ν degrees of freedom,
-    whose chi-square is drawn as a sum of squares of normal numbers (2ν is 1, 3 or 5).
-    """
+    """Frequencies (d, count) from the spectral density that a kernel has with a lengthscale of 1."""
     if count < 1:
         raise ValueError("rank must be at least 1")
     kernel = _unscale(kernel)[0]
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=generator, dtype=torch.float64, device=generator.device)
-
-    omega = normal(d, count)
-    if isinstance(kernel, Laplace):
-        omega = omega / normal(d, count)
-    elif isinstance(kernel, Matern):
-        degrees = round(2 * kernel.nu)
-        omega = omega * (degrees / normal(degrees, count).square().sum(0)).sqrt()
-    elif not isinstance(kernel, Gaussian):
+    if not isinstance(kernel, Stationary):
         raise ValueError(
-            f"the spectral density of {kernel} is not known: Fourier features are there for Gaussian, "
-            "Laplace and Matérn kernels and their multiples; use another approximation"
+            f"{kernel} has no spectral density: Fourier features are there for kernels of the difference of "
+            "points and their multiples; use another approximation"
         )
     check_lengthscales(torch.as_tensor(kernel.lengthscale), d)
-    return omega
+    return kernel.draw_frequencies(d, count, generator)
 
 
 def _unscale(kernel: Kernel) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from hck.approximations.features import FeatureMap, Slope
 from hck.kernels import Kernel, make_kernel
 from hck.partition import Landmarks, Tree, choose_landmarks
-from hck.points import Points, Values, as_points, as_points_like
+from hck.points import KernelBlocks, Points, as_points, as_points_like
 from hck.settings import Settings
 
 
@@ -70,11 +70,15 @@ class Nystrom(FeatureMap):
     def feature_gradient(self, slope: Slope, within: Tensor) -> list[Tensor]:
         # K̃ = B K(Z, X) with B = K(X, Z) K(Z, Z)⁺ = Φ Wᵀ:  dK̃ = dK(X, Z) Bᵀ + B dK(Z, X) − B dK(Z, Z) Bᵀ
         inner = self.whitener @ within @ self.whitener.mT
-        found = self.kernel.pull(Values.between(self.kernel, self.landmarks, self.landmarks), -inner[None])
+        found = self.kernel.gradient_of_sum(
+            KernelBlocks.between(self.kernel, self.landmarks, self.landmarks), -inner[None]
+        )
         for part, phi in self.chunks(self.points):
             some = self.points.take(torch.arange(part.start, part.stop, device=self.points.device))
             weight = slope(part, phi) @ self.whitener.mT
-            more = self.kernel.pull(Values.between(self.kernel, some, self.landmarks), weight[None])
+            more = self.kernel.gradient_of_sum(
+                KernelBlocks.between(self.kernel, some, self.landmarks), weight[None]
+            )
             found = [a + b for a, b in zip(found, more, strict=True)]
         return found
 
@@ -83,7 +87,7 @@ class Nystrom(FeatureMap):
         return self.whitener.shape[1]
 
     def features(self, x: Points) -> Tensor:
-        return Values.between(self.kernel, x, self.landmarks).tensor()[0] @ self.whitener
+        return KernelBlocks.between(self.kernel, x, self.landmarks).tensor()[0] @ self.whitener
 
     @property
     def nbytes(self) -> int:
@@ -91,7 +95,7 @@ class Nystrom(FeatureMap):
 
 
 def _whitener(kernel: Kernel, landmarks: Points) -> Tensor:
-    values, vectors = torch.linalg.eigh(Values.between(kernel, landmarks, landmarks).tensor()[0])
+    values, vectors = torch.linalg.eigh(KernelBlocks.between(kernel, landmarks, landmarks).tensor()[0])
     kept = values > len(landmarks) * torch.finfo(values.dtype).eps * values[-1]
     return vectors[:, kept] * values[kept].rsqrt()
 

@@ -12,7 +12,7 @@ from hck.approximations.base import Approximation
 from hck.approximations.eigenvectors import feature_axes, leading
 from hck.approximations.features import FeatureMap
 from hck.kernels import make_kernel
-from hck.points import Points, Values, as_points
+from hck.points import KernelBlocks, Points, as_points
 
 __all__ = ["effective_rank", "error", "spectrum"]
 
@@ -50,7 +50,7 @@ def error(
     points = approximation.points
     index = _draw(len(points), sample, random_state).to(points.device)
     some = points.take(index)
-    exact = Values.between(approximation.kernel, some, some).tensor()[0].double()
+    exact = KernelBlocks.between(approximation.kernel, some, some).tensor()[0].double()
     rest = _restrict(approximation, some, index).double() - exact
     if str(norm) == "fro":
         return float(rest.norm() / exact.norm())
@@ -105,7 +105,7 @@ def spectrum(
     index = _draw(len(points), sample, random_state)
     _check_count(count, len(index))
     some = points.take(index.to(points.device))
-    matrix = Values.between(kernel.to(points.device, points.dtype), some, some).tensor()[0].double()
+    matrix = KernelBlocks.between(kernel.to(points.device, points.dtype), some, some).tensor()[0].double()
     values = torch.linalg.eigvalsh(matrix).flip(0)[:count].clamp_min(0)
     return (values * (len(points) / len(index))).cpu().numpy()
 

@@ -19,14 +19,14 @@ from hck.approximations.conjugate_gradients import conjugate_gradients
 from hck.approximations.factorization import Factorization
 from hck.approximations.sparse_cholesky import Cholesky, Elimination
 from hck.approximations.taper import ROWS, Pattern, Taper, choose_radius
-from hck.backend.kernels import check_lengthscales
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks
 from hck.backend.progress import track
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
-from hck.points import DensePoints, Points, Values, as_points, as_points_like
+from hck.kernels.placement import check_lengthscales
+from hck.points import DensePoints, KernelBlocks, Points, as_points, as_points_like
 from hck.settings import Settings
 
 _AT_ONCE = 2**22  # numbers gathered together
@@ -283,7 +283,7 @@ class TaperedFactorization(Factorization):
             weight = w[rows.index] @ w[columns.safe].mT  # (blocks, 1, width)
             weight -= w.shape[1] * inverse[batch.safe][:, None]
             weight *= pattern.taper[batch.safe][:, None] / 2
-            found = kernel.pull(Values(kernel, points, rows, points, columns), weight)
+            found = kernel.gradient_of_sum(KernelBlocks(kernel, points, rows, points, columns), weight)
             total = [a + b for a, b in zip(total, found, strict=True)]
         return total
 

@@ -1,5 +1,6 @@
 """Options that several commands have."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +10,8 @@ import typer
 # Known without loading torch, so that help and completion are fast; tests see to it that nothing is missing.
 DEVICES = ("cpu", "cuda")
 TIMES = ("fast", "balanced", "best")
-KERNELS = ("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52")
+_SOURCE = Path(__file__).parents[1] / "kernels" / "families.py"
+KERNELS = tuple(re.findall(r'^@named\("(\w+)"', _SOURCE.read_text(encoding="utf-8"), re.MULTILINE))
 APPROXIMATIONS = ("hierarchical", "compositional", "independent", "exact", "nystrom", "fourier", "tapered")
 
 

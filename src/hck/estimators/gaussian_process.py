@@ -37,9 +37,9 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
     Parameters
     ----------
     kernel : str, Kernel or callable, default="matern32"
-        A name (``"gaussian"``, ``"laplace"``, ``"inverse_multiquadric"``, ``"matern12"``, ``"matern32"``,
-        ``"matern52"``), which is multiplied by an output scale and gets a lengthscale for each feature; an
-        object of `hck.kernels`, taken as it is; or a function k(A, B), of which nothing is learned.
+        A name (one of ``hck.kernels.kernel_names()``), which is multiplied by an output scale and gets a
+        lengthscale for each feature; an object of `hck.kernels`, taken as it is; or a function k(A, B), of
+        which nothing is learned.
     lengthscale : float, array-like of shape (n_features,) or None, default=None
         Where learning starts, for a named kernel. None: √n_features standard deviations of each feature.
     ard : bool, default=True

@@ -50,9 +50,8 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
     n_components : int, default=2
         How many components, at most n_samples.
     kernel : str, Kernel or callable, default="gaussian"
-        The base kernel: a name (``"gaussian"``, ``"laplace"``, ``"inverse_multiquadric"``, ``"matern12"``,
-        ``"matern32"``, ``"matern52"``), an object of `hck.kernels`, or a function k(A, B) that returns the
-        matrix of kernel values between two sets of points.
+        The base kernel: a name (one of ``hck.kernels.kernel_names()``), an object of `hck.kernels`, or a
+        function k(A, B) that returns the matrix of kernel values between two sets of points.
     lengthscale : float, array-like of shape (n_features,) or None, default=None
         σ of a named kernel: one number, or one per feature; None means 1.
     rank : int, default=128

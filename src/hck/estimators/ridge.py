@@ -35,10 +35,9 @@ NOTHING_LEFT_OUT = (
 )
 
 _PARAMETERS = """kernel : str, Kernel or callable, default="auto"
-    The base kernel: a name (``"gaussian"``, ``"laplace"``, ``"inverse_multiquadric"``, ``"matern12"``,
-    ``"matern32"``, ``"matern52"``), an object of `hck.kernels`, a function k(A, B) that returns the matrix of
-    kernel values between two sets of points, or ``"auto"``, to choose between Matérn-3/2, Matérn-1/2,
-    Gaussian and Laplace (Gaussian where a lengthscale is given).
+    The base kernel: a name (one of ``hck.kernels.kernel_names()``), an object of `hck.kernels`, a function
+    k(A, B) that returns the matrix of kernel values between two sets of points, or ``"auto"``, to choose
+    between Matérn-3/2, Matérn-1/2, Gaussian and Laplace (Gaussian where a lengthscale is given).
 lengthscale : "auto", float, array-like of shape (n_features,) or None, default="auto"
     σ of a named kernel: one number, or one per feature; None means 1. ``"auto"``: one for all by
     leave-one-out loss, or one per feature by likelihood, whichever predicts left-out observations better

@@ -19,7 +19,7 @@ from hck.hierarchy.steps import LeafInput, NodeInput
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
 from hck.partition import Landmarks, choose_landmarks, make_tree
-from hck.points import Points, Values, as_points, cross, self_values
+from hck.points import KernelBlocks, Points, as_points, cross, self_values
 from hck.settings import Settings
 
 # λ' on the landmark matrices when none is given, relative to k(x, x): it bounds their condition, and with
@@ -169,8 +169,8 @@ class Blueprint:
         """The same, with C given for some inner nodes, and which of them the leaves' parents are."""
         layout, batch = self.layout, self.layout.leaves[k]
         block = self.landmarks.blocks[layout.slot[layout.parents(batch)]]
-        own = Values(self.kernel, self.points, batch, self.points, batch, upper=True)
-        far = Values(self.kernel, self.landmarks.points, block, self.points, batch)
+        own = KernelBlocks(self.kernel, self.points, batch, self.points, batch, upper=True)
+        far = KernelBlocks(self.kernel, self.landmarks.points, block, self.points, batch)
         return LeafInput(own, far, factor, which)
 
     def node(self, level: int, part: slice) -> NodeInput:
@@ -186,7 +186,7 @@ class Blueprint:
         """The same, with C given for the nodes and for some above, and which of these their parents are."""
         layout, z, blocks = self.layout, self.landmarks.points, self.landmarks.blocks
         parent = (layout.slot if level else layout.above)[layout.parent[part]]
-        far = Values(self.kernel, z, blocks[parent], z, blocks[layout.slot[part]])
+        far = KernelBlocks(self.kernel, z, blocks[parent], z, blocks[layout.slot[part]])
         return NodeInput(far, own, above, which)
 
     def chunks(self, first: int, stop: int) -> list[slice]:

@@ -20,7 +20,7 @@ from hck.backend.parallel import parallel_map
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.factor import Factor, Nodes
 from hck.hierarchy.smooth import Filtered, smooth_down
-from hck.points import Values
+from hck.points import KernelBlocks
 
 
 def likelihood_gradient(
@@ -100,7 +100,7 @@ class _Gradient:
         nodes = slice(part.here.start + first, part.here.stop + first)
         given = blueprint.node(level, nodes)
         own, above = given.own, given.above
-        assert isinstance(given.far, Values)
+        assert isinstance(given.far, KernelBlocks)
         assert own is not None
         assert above is not None
         w = given.transfer()
@@ -112,7 +112,7 @@ class _Gradient:
         at_w = (z - w @ g) @ g.mT
         at_w += self.columns * ((w - linalg.unwhiten_(factor, h.clone())) @ inner)
         weight = linalg.unwhiten_(above, linalg.unwhiten_(own, at_w.clone()).mT, part.parent)
-        return at_w @ w.mT, at_w.mT @ w, self.kernel.pull(given.far, weight)
+        return at_w @ w.mT, at_w.mT @ w, self.kernel.gradient_of_sum(given.far, weight)
 
     def _leaves(self, k: int) -> tuple[Tensor, list[Tensor]]:
         """What a batch of leaves adds to N of their parents, and to the gradient."""
@@ -131,9 +131,9 @@ class _Gradient:
             weight.mul_(batch.mask[:, :, None])
         self.at_noise[batch.index] = weight.diagonal(dim1=-2, dim2=-1)
         given = self.blueprint.leaf(k)
-        assert isinstance(given.far, Values)
-        assert isinstance(given.own, Values)
-        found = self.kernel.pull(given.own, weight)
+        assert isinstance(given.far, KernelBlocks)
+        assert isinstance(given.own, KernelBlocks)
+        found = self.kernel.gradient_of_sum(given.own, weight)
         if layout.tree.depth == 0:
             return self.identity.new_zeros(1, self.rank, self.rank), found
         landmark = given.landmark
@@ -142,7 +142,9 @@ class _Gradient:
         at_v = torch.baddbmm(w @ d.mT, basis, rest, alpha=count)
         v = linalg.whiten_(landmark, given.far.tensor(), given.which)  # Vᵀ
         weight = linalg.unwhiten_(landmark, at_v.mT.contiguous(), given.which)
-        return (v @ at_v).mT, [a + b for a, b in zip(found, self.kernel.pull(given.far, weight), strict=True)]
+        return (v @ at_v).mT, [
+            a + b for a, b in zip(found, self.kernel.gradient_of_sum(given.far, weight), strict=True)
+        ]
 
     def _landmarks(self, level: int, part: slice, here: slice, rotation: Tensor) -> list[Tensor]:
         """What the landmarks' own matrices of some inner nodes add to the gradient."""
@@ -152,7 +154,7 @@ class _Gradient:
         half = linalg.unwhiten_(factor, (rotation + rotation.mT) / 2)
         weight = linalg.unwhiten_(factor, half.mT.contiguous()).mul_(-0.5)
         z, block = self.blueprint.landmarks.points, self.blueprint.landmarks.blocks[self.layout.slot[part]]
-        return self.kernel.pull(Values(self.kernel, z, block, z, block), weight)
+        return self.kernel.gradient_of_sum(KernelBlocks(self.kernel, z, block, z, block), weight)
 
     def _add(self, found: list[Tensor]) -> None:
         for total, part in zip(self.total, found, strict=False):

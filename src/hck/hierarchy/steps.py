@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from hck.backend import linalg
-from hck.backend.kernels import arguments, compiled_kernels
+from hck.backend.kernels import GIVEN, Recipe, compiled_kernels, recipe
 from hck.backend.linalg import flat
 from hck.backend.reuse import room
-from hck.points import Values
+from hck.points import KernelBlocks
 
 # What is factored, for warnings and errors.
 LEAF = "the leaf matrix D + alpha I"
@@ -31,9 +31,9 @@ class LeafInput:
 
     Attributes
     ----------
-    own : Values or Tensor of shape (leaves, n, n)
+    own : KernelBlocks or Tensor of shape (leaves, n, n)
         K(X, X), or D.
-    far : Values of shape (leaves, r, n), or Tensor of shape (leaves, n, r)
+    far : KernelBlocks of shape (leaves, r, n), or Tensor of shape (leaves, n, r)
         K(Z, X), or V.
     landmark : Tensor of shape (nodes, r, r) or None
         C; None if D and V are given.
@@ -41,8 +41,8 @@ class LeafInput:
         The leaves' parents, counted within their level; C is in the same order.
     """
 
-    own: Values | Tensor
-    far: Values | Tensor
+    own: KernelBlocks | Tensor
+    far: KernelBlocks | Tensor
     landmark: Tensor | None
     which: Tensor
 
@@ -60,7 +60,7 @@ class NodeInput:
 
     Attributes
     ----------
-    far : Values or Tensor of shape (nodes, r, r)
+    far : KernelBlocks or Tensor of shape (nodes, r, r)
         K(Z_p, Z_i), or W.
     own : Tensor of shape (nodes, r, r) or None
         C of the nodes; None if W is given.
@@ -70,7 +70,7 @@ class NodeInput:
         The nodes' parents, counted within their level.
     """
 
-    far: Values | Tensor
+    far: KernelBlocks | Tensor
     own: Tensor | None
     above: Tensor | None
     which: Tensor
@@ -214,8 +214,8 @@ def _leaf_up_compiled(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     (leaves, n, k), r = b.shape, parents.information.shape[-1]
     a = b.contiguous()
-    points, recipe = _recipe(given.far)
-    if recipe[1] >= 0:
+    points, kernel, d = _recipe(given.far)
+    if kernel.tile:
         own, far = room((leaves, n, n), a.dtype, a.device), a.new_empty(0)
     else:
         own, far = _tensor(given.own).contiguous(), _tensor(given.far).contiguous()
@@ -229,8 +229,7 @@ def _leaf_up_compiled(
     spare = room((n, n), own.dtype, own.device)
     boxes = map(flat, (parents.information, parents.mean, where, spare))
     _compiled(own.dtype).leaf_up(
-        x, rows, z, columns, *recipe, *arrays, half, jitter, *boxes, n, r, k, len(recipe[0]),
-        *linalg.jitters(own.dtype),
+        x, rows, z, columns, kernel, *arrays, half, jitter, *boxes, n, r, k, d, *linalg.jitters(own.dtype),
     )  # fmt: skip
     linalg.report(jitter, own.dtype, LEAF)
     return own, y, a, torch.tensor(half.sum())
@@ -242,8 +241,8 @@ def _node_up_compiled(
     xi, nu = inbox.information.contiguous(), inbox.mean.contiguous()
     nodes, r, k = nu.shape
     empty = xi.new_empty(0)
-    (z, rows, _, columns), recipe = _recipe(given.far)
-    far = empty if recipe[1] >= 0 else _tensor(given.far)
+    (z, rows, _, columns), kernel, d = _recipe(given.far)
+    far = empty if kernel.tile else _tensor(given.far)
     own, above = (empty if c is None else c for c in (given.own, given.above))
     h, q, diagonal = room((nodes, r, r), xi.dtype, xi.device), torch.empty_like(nu), xi.new_empty(nodes, r)
     half, jitter = np.empty(nodes), np.empty((nodes, 2))
@@ -251,41 +250,41 @@ def _node_up_compiled(
     spare = room((4, r, r), xi.dtype, xi.device)
     boxes = map(flat, (parents.information, parents.mean, spare))
     _compiled(xi.dtype).node_up(
-        z, rows, columns, *recipe, *arrays, half, jitter.ravel(), *boxes, r, k, len(recipe[0]),
-        *linalg.jitters(xi.dtype),
+        z, rows, columns, kernel, *arrays, half, jitter.ravel(), *boxes, r, k, d, *linalg.jitters(xi.dtype),
     )  # fmt: skip
     linalg.report(jitter[:, 0], xi.dtype, NODE)
     linalg.report(jitter[:, 1], xi.dtype, ROOT)
     return xi, diagonal, h, nu, q, torch.tensor(half.sum())
 
 
-def _recipe(values: Values | Tensor) -> tuple[list[np.ndarray], tuple[np.ndarray, int, float]]:
-    """Points and positions of both sides of kernel values, and the kernel, for compiled code.
+def _recipe(values: KernelBlocks | Tensor) -> tuple[list[np.ndarray], Recipe, int]:
+    """Points and positions of both sides of kernel values, the kernel, and the number of features.
 
-    Nothing, and -1 for the kernel, if they have to be computed beforehand.
+    Nothing, and `GIVEN` for the kernel, if they have to be computed beforehand.
     """
-    profile = values.profile() if isinstance(values, Values) else None
-    if profile is None or isinstance(values, Tensor):
+    placed = values.compilable() if isinstance(values, KernelBlocks) else None
+    if placed is None or isinstance(values, Tensor):
         like = values if isinstance(values, Tensor) else values.left
         nothing, position = np.empty(0, _NUMPY[like.dtype]), np.empty(0, np.int64)
-        return [nothing, position, nothing, position], (nothing, -1, 1.0)
-    sides = (values.left.x, values.rows.index, values.right.x, values.columns.index)
-    return [flat(side) for side in sides], arguments(profile, values.left.x)
+        return [nothing, position, nothing, position], GIVEN, 0
+    sides = (placed.left.x, values.rows.index, placed.right.x, values.columns.index)
+    made = recipe(placed.profile, values.left.dtype.itemsize)
+    return [flat(side) for side in sides], made, placed.left.n_features
 
 
 _NUMPY = {torch.float64: np.float64, torch.float32: np.float32}
 
 
-def _tensor(values: Values | Tensor) -> Tensor:
+def _tensor(values: KernelBlocks | Tensor) -> Tensor:
     return values if isinstance(values, Tensor) else values.tensor()
 
 
-def _known(values: Values | Tensor) -> Values | Tensor:
+def _known(values: KernelBlocks | Tensor) -> KernelBlocks | Tensor:
     """Kernel values that compiled code cannot compute, computed."""
-    return values if isinstance(values, Tensor) or values.profile() is not None else values.tensor()
+    return values if isinstance(values, Tensor) or values.compilable() else values.tensor()
 
 
-def _tensors(*values: Values | Tensor | None) -> list[Tensor]:
+def _tensors(*values: KernelBlocks | Tensor | None) -> list[Tensor]:
     """Those that are tensors."""
     return [value for value in values if isinstance(value, Tensor)]
 

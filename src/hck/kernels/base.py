@@ -1,20 +1,28 @@
-"""What a base kernel is."""
+"""What a base kernel is, and kernels made of kernels."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from hck.backend.gradients import requiring_gradient, wants_gradient
 from hck.backend.kernels import Profile
+from hck.kernels.inputs import comparable, float_tensor
 from hck.kernels.objects import looks_like_objects, object_array
+from hck.kernels.placement import Placement
+
+Number: TypeAlias = float | Tensor  # of shape ()
+Parameter: TypeAlias = float | Tensor  # of shape () or, one for each feature, (d,)
 
 
 class Pairs(Protocol):
-    """Pairs of points, as kernels see them: `hck.points.Values`."""
+    """Pairs of points, as a kernel's gradient sees them: `hck.points.KernelBlocks`."""
 
     def of(self, kernel: "Kernel") -> Tensor:
         """A kernel's values, 0 where either side is padding."""
@@ -33,6 +41,11 @@ class Kernel(ABC):
     its values: an array for arrays and sparse matrices, a tensor for tensors. Kernels can be added and
     multiplied with each other and scaled by positive numbers.
 
+    Attributes
+    ----------
+    arguments : tuple of str
+        What it is made of: attributes, and arguments of the same names. Saved kernels consist of them.
+
     Examples
     --------
     >>> import numpy as np
@@ -41,6 +54,10 @@ class Kernel(ABC):
     >>> kernel(np.zeros((3, 2)), np.ones((4, 2))).shape
     (3, 4)
     """
+
+    arguments: ClassVar[tuple[str, ...]] = ()
+    # How points are put where the kernel is isotropic; None: they are left where they are.
+    placement: Placement | None = None
 
     @abstractmethod
     def evaluate(self, a: Any, b: Any) -> Tensor:
@@ -51,12 +68,21 @@ class Kernel(ABC):
         """k(x, x) for each row of `a`: shape (*batch, n)."""
 
     @property
+    def label(self) -> str:
+        """What it is called in reports, without lengthscales."""
+        return type(self).__name__
+
+    @property
     def takes_objects(self) -> bool:
         """Whether points need not be vectors."""
         return False
 
+    def place(self, x: Any) -> Any:
+        """Points, a tensor (*batch, n, d) or a CSR matrix, where the kernel is the isotropic `profile`."""
+        return x if self.placement is None else self.placement(x)
+
     def profile(self) -> Profile | None:
-        """The kernel as a known function of the scaled difference, if it is one without gradients."""
+        """The kernel of points that are placed, if it is an isotropic one and no gradient is asked for."""
         return None
 
     def to(self, device: torch.device, dtype: torch.dtype) -> "Kernel":
@@ -67,7 +93,7 @@ class Kernel(ABC):
         """Lengthscales (d,) by which to divide features where distances are measured, if they differ."""
         return None
 
-    def parameters(self) -> dict[str, float | Tensor]:
+    def parameters(self) -> dict[str, Parameter]:
         """The positive numbers that the kernel is made of, by name; a tensor (d,) for one per feature.
 
         Names of kernels inside others are put together with dots.
@@ -95,7 +121,7 @@ class Kernel(ABC):
         """The parameters that require a gradient."""
         return []
 
-    def pull(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
+    def gradient_of_sum(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
         """The gradient of Σ weight · k(x, x') over pairs of points, with respect to each of `tensors`."""
         if not self.tensors():
             return []
@@ -110,19 +136,15 @@ class Kernel(ABC):
         if sp.issparse(a) != sp.issparse(b):
             raise TypeError("both arguments must be sparse, or both dense")
         if isinstance(a, Tensor) or isinstance(b, Tensor):
-            return self.evaluate(*_comparable(torch.as_tensor(a), torch.as_tensor(b)))
+            return self.evaluate(*comparable(torch.as_tensor(a), torch.as_tensor(b)))
         if sp.issparse(a):
             return self.evaluate(sp.csr_matrix(a), sp.csr_matrix(b)).detach().numpy()
-        return self.evaluate(*_comparable(_float_tensor(a), _float_tensor(b))).detach().numpy()
+        return self.evaluate(*comparable(float_tensor(a), float_tensor(b))).detach().numpy()
 
     def __add__(self, other: "Kernel") -> "Kernel":
-        from hck.kernels.algebra import Sum
-
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __mul__(self, other: "Kernel | float") -> "Kernel":
-        from hck.kernels.algebra import Product, Scaled
-
         if isinstance(other, Kernel):
             return Product(self, other)
         return Scaled(self, other) if np.ndim(other) == 0 else NotImplemented
@@ -131,22 +153,141 @@ class Kernel(ABC):
     __array_ufunc__ = None  # NumPy scalars leave the product to us, and arrays fail
 
 
-def _float_tensor(x: Any) -> Tensor:
-    array = np.asarray(x)
-    return torch.from_numpy(
-        np.require(array, array.dtype if array.dtype.kind == "f" else np.float64, ["C", "W"])
-    )
+class _Pair(Kernel):
+    arguments = ("left", "right")
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left, self.right = left, right
+
+    @property
+    def takes_objects(self) -> bool:
+        return self.left.takes_objects and self.right.takes_objects
+
+    def metric(self) -> Tensor | None:
+        left, right = self.left.metric(), self.right.metric()
+        if left is None or right is None:
+            return left if right is None else right
+        return (left**-2 + right**-2) ** -0.5
+
+    def parameters(self) -> dict[str, Parameter]:
+        sides = (("left", self.left), ("right", self.right))
+        return {f"{side}.{name}": value for side, k in sides for name, value in k.parameters().items()}
+
+    def _with_parameters(self, values: Mapping[str, Any]) -> "_Pair":
+        def of(side: str) -> dict[str, Any]:
+            return {name.partition(".")[2]: v for name, v in values.items() if name.partition(".")[0] == side}
+
+        return type(self)(self.left.with_parameters(of("left")), self.right.with_parameters(of("right")))
+
+    def tensors(self) -> list[Tensor]:
+        return self.left.tensors() + self.right.tensors()
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> "_Pair":
+        return type(self)(self.left.to(device, dtype), self.right.to(device, dtype))
 
 
-def _comparable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    for x in (a, b):
-        if x.ndim < 2:
-            raise ValueError(f"expected blocks of shape (*batch, n_points, n_features), got {tuple(x.shape)}")
-    if a.shape[-1] != b.shape[-1]:
-        raise ValueError(f"points have {a.shape[-1]} features on one side and {b.shape[-1]} on the other")
-    if 0 in (a.shape[-2], b.shape[-2]):
-        raise ValueError("a kernel needs at least one point on each side")
-    dtype = torch.promote_types(a.dtype, b.dtype)
-    if not dtype.is_floating_point:
-        dtype = torch.float64
-    return a.to(dtype), b.to(dtype)
+class Sum(_Pair):
+    """k₁(x, x') + k₂(x, x')."""
+
+    def evaluate(self, a: Any, b: Any) -> Tensor:
+        return self.left.evaluate(a, b) + self.right.evaluate(a, b)
+
+    def diagonal(self, a: Any) -> Tensor:
+        return self.left.diagonal(a) + self.right.diagonal(a)
+
+    def gradient_of_sum(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
+        return self.left.gradient_of_sum(pairs, weight) + self.right.gradient_of_sum(pairs, weight)
+
+    def __repr__(self) -> str:
+        return f"{self.left} + {self.right}"
+
+
+class Product(_Pair):
+    """k₁(x, x') · k₂(x, x')."""
+
+    def evaluate(self, a: Any, b: Any) -> Tensor:
+        return self.left.evaluate(a, b) * self.right.evaluate(a, b)
+
+    def diagonal(self, a: Any) -> Tensor:
+        return self.left.diagonal(a) * self.right.diagonal(a)
+
+    def gradient_of_sum(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
+        found = []
+        for kernel, other in ((self.left, self.right), (self.right, self.left)):
+            if kernel.tensors():
+                found += kernel.gradient_of_sum(pairs, pairs.of(other).mul_(weight))
+        return found
+
+    def __repr__(self) -> str:
+        return f"({self.left}) * ({self.right})"
+
+
+class Scaled(Kernel):
+    """c · k(x, x') with c > 0 (a variance); a tensor that requires a gradient keeps it."""
+
+    arguments = ("kernel", "scale")
+
+    def __init__(self, kernel: Kernel, scale: Number) -> None:
+        value = scale.detach() if isinstance(scale, Tensor) else scale
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"a kernel can only be scaled by a positive, finite number, got {scale!r}")
+        self.kernel = kernel
+        self.scale = scale if isinstance(scale, Tensor) else float(scale)
+
+    @property
+    def placement(self) -> Placement | None:  # type: ignore[override]
+        return self.kernel.placement
+
+    def evaluate(self, a: Any, b: Any) -> Tensor:
+        return self._times_scale(self.kernel.evaluate(a, b))
+
+    def diagonal(self, a: Any) -> Tensor:
+        return self._times_scale(self.kernel.diagonal(a))
+
+    def _times_scale(self, values: Tensor) -> Tensor:
+        scale = self.scale
+        return values * (scale.to(values.device) if isinstance(scale, Tensor) else scale)
+
+    def profile(self) -> Profile | None:
+        inner = self.kernel.profile()
+        if inner is None or wants_gradient(self.scale):
+            return None
+        return replace(inner, amplitude=inner.amplitude * self.scale)
+
+    def metric(self) -> Tensor | None:
+        return self.kernel.metric()
+
+    def parameters(self) -> dict[str, Parameter]:
+        return {**self._inside(), "scale": self.scale}
+
+    def _with_parameters(self, values: Mapping[str, Any]) -> "Scaled":
+        inside = {old: values[new] for old, new in self._names().items() if new in values}
+        return Scaled(self.kernel.with_parameters(inside), values.get("scale", self.scale))
+
+    def _names(self) -> dict[str, str]:
+        """The names of the inner kernel's parameters, and what they are called here."""
+        nested = ("scale", "inner.")
+        return {n: f"inner.{n}" if n.startswith(nested) else n for n in self.kernel.parameters()}
+
+    def _inside(self) -> dict[str, Parameter]:
+        return {self._names()[name]: value for name, value in self.kernel.parameters().items()}
+
+    def tensors(self) -> list[Tensor]:
+        return self.kernel.tensors() + requiring_gradient(self.scale)
+
+    def gradient_of_sum(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
+        found = [part * self.scale for part in self.kernel.gradient_of_sum(pairs, weight)]
+        if requiring_gradient(self.scale):
+            found.append(torch.vdot(weight.flatten(), pairs.of(self.kernel).flatten()))
+        return found
+
+    @property
+    def takes_objects(self) -> bool:
+        return self.kernel.takes_objects
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> "Scaled":
+        scale = self.scale.to(device, dtype) if isinstance(self.scale, Tensor) else self.scale
+        return Scaled(self.kernel.to(device, dtype), scale)
+
+    def __repr__(self) -> str:
+        return f"{float(torch.as_tensor(self.scale).detach()):.6g} * ({self.kernel})"

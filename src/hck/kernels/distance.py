@@ -1,44 +1,35 @@
 """Distances between all rows of two blocks: stacks of dense tensors, or two CSR matrices."""
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.metrics.pairwise import manhattan_distances
 from torch import Tensor
 
+from hck.backend.gradients import wants_gradient
+from hck.kernels.placement import Block
+
 _FEW = 64  # features, of which copies cost less than a pass over the distances
-Block = Any  # a Tensor or a csr_matrix, both sides the same
-
-
-def scale_features(x: Block, lengthscale: Tensor | float) -> Block:
-    """Divide each feature by its lengthscale (or all by one)."""
-    if isinstance(x, Tensor):
-        return x / lengthscale
-    divisor = np.asarray(lengthscale.detach().cpu() if isinstance(lengthscale, Tensor) else lengthscale)
-    each = divisor[x.indices] if divisor.ndim else divisor
-    return sp.csr_matrix((x.data / each, x.indices, x.indptr), shape=x.shape)
 
 
 def squared_euclidean(a: Block, b: Block) -> Tensor:
-    """‖a_i − b_j‖², never negative; off by rounding relative to the blocks' diameter.
+    """‖a_i − b_j‖², never negative, and exactly 0 for equal points; differentiable there (with derivative 0).
+
+    It is off by rounding relative to the blocks' diameter, which a root would amplify near 0, to 1e-8 in
+    float64. Squared distances below rounding are therefore taken as those of equal points.
 
     Shapes (*batch, n, d) and (*batch, m, d) give (*batch, n, m).
     """
-    return _squared_euclidean(a, b)[0].clamp_min_(0)
-
-
-def euclidean(a: Block, b: Block) -> Tensor:
-    """‖a_i − b_j‖, exactly 0 for equal points and differentiable there (with derivative 0).
-
-    The rounding of a squared distance is amplified by the root near 0, to 1e-8 in float64. Squared
-    distances below rounding are therefore taken as those of equal points.
-    """
     squared, rounding = _squared_euclidean(a, b)
-    tiny = torch.finfo(squared.dtype).tiny
-    apart = squared > rounding
-    return torch.where(apart, squared.clamp_min(tiny).sqrt(), 0)
+    close = squared <= rounding
+    return squared.masked_fill(close, 0) if wants_gradient(squared) else squared.masked_fill_(close, 0)
+
+
+def sqrt(x: Tensor) -> Tensor:
+    """√x, with derivative 0 where x is 0."""
+    if not wants_gradient(x):
+        return x.sqrt()
+    return torch.where(x > 0, x.clamp_min(torch.finfo(x.dtype).tiny).sqrt(), 0)
 
 
 def manhattan(a: Block, b: Block) -> Tensor:

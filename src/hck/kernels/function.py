@@ -40,6 +40,10 @@ class CallableKernel(Kernel):
         self.function, self.batched = function, batched
 
     @property
+    def label(self) -> str:
+        return "a function"
+
+    @property
     def takes_objects(self) -> bool:
         return not self.batched
 

@@ -1,212 +1,152 @@
 """Kernels of the scaled difference (x − x')/σ, with one lengthscale σ or one per feature."""
 
-import math
-from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hck.backend.gradients import requiring_gradient, wants_gradient
-from hck.backend.kernels import Profile, check_lengthscales
-from hck.kernels.algebra import Scaled
-from hck.kernels.base import Kernel, Pairs
-from hck.kernels.distance import euclidean, manhattan, scale_features, squared_euclidean
+from hck.backend.kernels import Formula, Profile
+from hck.kernels.base import Kernel, Number, Pairs, Parameter
+from hck.kernels.distance import manhattan, squared_euclidean
+from hck.kernels.inputs import positive
+from hck.kernels.placement import Block, PerFeature, Placement, divide
 
-Lengthscale = float | Tensor
+S = TypeVar("S", bound="Stationary")
 
 
 class Stationary(Kernel):
-    """A kernel of the scaled difference.
+    """A kernel amplitude · f(s) of the scaled distance: s = Σ (x_m − x'_m)²/σ_m², or Σ |x_m − x'_m|/σ_m.
+
+    A new one has a `formula` and a name (`hck.kernels.named` says how).
 
     Parameters
     ----------
     lengthscale : float, or array-like of shape (n_features,)
         σ > 0. A tensor that requires a gradient keeps it.
+
+    Attributes
+    ----------
+    formula : Formula
+        f, for every machine.
+    learned : tuple of str
+        Those of `arguments` that are positive numbers, to be learned: its `parameters`.
     """
 
+    formula: Formula
+    arguments: ClassVar[tuple[str, ...]] = ("lengthscale",)
+    learned: ClassVar[tuple[str, ...]] = ("lengthscale",)
+
     def __init__(self, lengthscale: Any = 1.0) -> None:
-        self.lengthscale = _check_lengthscale(lengthscale)
+        self.lengthscale = positive("lengthscale", lengthscale, most_axes=1)
 
-    @abstractmethod
-    def _profile(self, a: Any, b: Any) -> Tensor:
-        """Values for points that are already divided by the lengthscale."""
-
-    def _amplitude(self) -> Lengthscale:
+    @property
+    def amplitude(self) -> Number:
         """k(x, x)."""
         return 1.0
 
     @property
-    def _name(self) -> str:
-        """One of `hck.backend.kernels.NAMES`, or nothing."""
-        return _NAMES.get(type(self), "")
-
-    def profile(self) -> Profile | None:
-        if not self._name or wants_gradient(self.lengthscale):
-            return None
-        return Profile(self._name, self.lengthscale, self._amplitude())
+    def shape(self) -> Number:
+        """The second argument of the formula, if it has one."""
+        return 1.0
 
     @cached_property
+    def placement(self) -> Placement | None:  # type: ignore[override]
+        scale = self.lengthscale
+        return PerFeature(scale) if isinstance(scale, Tensor) and scale.ndim else None
+
+    @cached_property
+    def unit(self) -> Number:
+        """The lengthscale that is left where points are placed."""
+        return 1.0 if isinstance(self.placement, PerFeature) else self.lengthscale
+
+    @property
     def slope(self) -> Kernel | None:
-        """−2 f' for a kernel f(s²) of the squared distance, if that is a kernel that we have."""
+        """−2 f' for a kernel f(s) of the squared distance, if that is a kernel that we have."""
         return None
+
+    def alongside(self, other: S, factor: float) -> S:
+        """Another kernel, with `factor` times these lengthscales, for points that are placed for this one."""
+        unit = self.unit.detach() if isinstance(self.unit, Tensor) else self.unit
+        other.placement, other.unit = self.placement, unit * factor
+        return other
+
+    def draw_frequencies(self, d: int, count: int, generator: torch.Generator) -> Tensor:
+        """Frequencies (d, count) from the spectral density that the kernel has with a lengthscale of 1."""
+        raise ValueError(
+            f"the spectral density of {self} is not known: Fourier features are there for Gaussian, "
+            "Laplace and Matérn kernels and their multiples; use another approximation"
+        )
+
+    def _isotropic(self) -> Profile:
+        return Profile(self.formula, self.unit, self.amplitude, self.shape)
+
+    def profile(self) -> Profile | None:
+        return None if wants_gradient(*self.tensors()) else self._isotropic()
+
+    def evaluate(self, a: Block, b: Block) -> Tensor:
+        return evaluate(self._isotropic(), self.place(a), self.place(b))
+
+    def diagonal(self, a: Block) -> Tensor:
+        one = (
+            a.new_ones(a.shape[:-1]) if isinstance(a, Tensor) else torch.ones(a.shape[0], dtype=torch.float64)
+        )
+        return one * self.amplitude
 
     def metric(self) -> Tensor | None:
         scale = self.lengthscale
         return scale.detach() if isinstance(scale, Tensor) and scale.ndim else None
 
-    def parameters(self) -> dict[str, Lengthscale]:
-        return {"lengthscale": self.lengthscale}
+    def parameters(self) -> dict[str, Parameter]:
+        return {name: getattr(self, name) for name in self.learned}
 
-    def _with_parameters(self, values: Mapping[str, Any]) -> "Stationary":
-        return self._with_lengthscale(values.get("lengthscale", self.lengthscale))
+    def _with_parameters(self: S, values: Mapping[str, Any]) -> S:
+        return type(self)(**{name: values.get(name, getattr(self, name)) for name in self.arguments})
 
     def tensors(self) -> list[Tensor]:
-        return requiring_gradient(self.lengthscale)
+        return requiring_gradient(*self.parameters().values())
 
-    def pull(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
-        if self.slope is not None and isinstance(self.lengthscale, Tensor) and self.lengthscale.requires_grad:
-            # ∂k/∂σ_m = −2 f'(s²) (x_m − x'_m)² / σ_m³
-            squares = pairs.weighted_squares(pairs.of(self.slope).mul_(weight))
+    def gradient_of_sum(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
+        scale, slope = self.lengthscale, self.slope
+        if slope is not None and isinstance(scale, Tensor) and [t is scale for t in self.tensors()] == [True]:
+            # ∂k/∂σ_m = −2 f'(s) (x_m − x'_m)² / σ_m³
+            squares = pairs.weighted_squares(pairs.of(slope).mul_(weight))
             if squares is not None:
-                each = squares / self.lengthscale.detach() ** 3
-                return [each if self.lengthscale.ndim else each.sum()]
-        return super().pull(pairs, weight)
+                each = squares / scale.detach() ** 3
+                return [each if scale.ndim else each.sum()]
+        return super().gradient_of_sum(pairs, weight)
 
-    def evaluate(self, a: Any, b: Any) -> Tensor:
-        scale = self._lengthscale_for(a)
-        values = self._profile(scale_features(a, scale), scale_features(b, scale))
-        amplitude = self._amplitude()
-        return values if isinstance(amplitude, float) and amplitude == 1.0 else values * amplitude
-
-    def diagonal(self, a: Any) -> Tensor:
-        one = (
-            a.new_ones(a.shape[:-1]) if isinstance(a, Tensor) else torch.ones(a.shape[0], dtype=torch.float64)
-        )
-        return one * self._amplitude()
-
-    def to(self, device: torch.device, dtype: torch.dtype) -> "Stationary":
-        if not isinstance(self.lengthscale, Tensor):
-            return self
-        return self._with_lengthscale(self.lengthscale.to(device, dtype))
-
-    def _with_lengthscale(self, lengthscale: Lengthscale) -> "Stationary":
-        return type(self)(lengthscale)
-
-    def _lengthscale_for(self, a: Any) -> Lengthscale:
-        scale = self.lengthscale
-        if not isinstance(scale, Tensor):
-            return scale
-        check_lengthscales(scale, a.shape[-1])
-        return scale.to(a) if isinstance(a, Tensor) else scale
+    def to(self: S, device: torch.device, dtype: torch.dtype) -> S:
+        given = {name: value for name, value in self.parameters().items() if isinstance(value, Tensor)}
+        moved = {name: value.to(device, dtype) for name, value in given.items()}
+        if all(moved[name] is given[name] for name in given):
+            return self  # and with it the placement that points know
+        return self._with_parameters(moved)
 
     def __repr__(self) -> str:
-        scale = self.lengthscale
-        shown = (
-            f"{scale:.6g}"
-            if not isinstance(scale, Tensor)
-            else np.array2string(scale.detach().cpu().numpy(), precision=4, separator=", ", threshold=8)
-        )
-        return f"{type(self).__name__}(lengthscale={shown})"
+        given = ", ".join(f"{name}={_shown(getattr(self, name))}" for name in self.arguments)
+        return f"{type(self).__name__}({given})"
 
 
-class Gaussian(Stationary):
-    """exp(−‖x − x'‖² / 2σ²)."""
-
-    def _profile(self, a: Any, b: Any) -> Tensor:
-        return squared_euclidean(a, b).mul_(-0.5).exp_()
-
-    @cached_property
-    def slope(self) -> Kernel | None:
-        return self
-
-
-class Laplace(Stationary):
-    """exp(−‖x − x'‖₁ / σ)."""
-
-    def _profile(self, a: Any, b: Any) -> Tensor:
-        return manhattan(a, b).neg().exp_()
+def evaluate(profile: Profile, a: Block, b: Block) -> Tensor:
+    """The values of an isotropic kernel between blocks of placed points, by torch; shapes as in `Kernel`."""
+    scale, amplitude = profile.lengthscale, profile.amplitude
+    if isinstance(scale, Tensor) or scale != 1.0:
+        a, b = divide(a, scale), divide(b, scale)
+    s = manhattan(a, b) if profile.formula.manhattan else squared_euclidean(a, b)
+    values: Tensor = profile.formula(s, profile.shape)
+    return values if isinstance(amplitude, float) and amplitude == 1.0 else values * amplitude
 
 
-class InverseMultiquadric(Stationary):
-    """σ² / √(‖x − x'‖² + σ²), so that k(x, x) = σ.
-
-    With one lengthscale per feature: σ̄ / √(1 + Σ (x_i − x'_i)²/σ_i²), σ̄ their geometric mean, which is
-    the same thing where they are equal.
-    """
-
-    def _profile(self, a: Any, b: Any) -> Tensor:
-        return squared_euclidean(a, b).add_(1).rsqrt_()
-
-    def _amplitude(self) -> Lengthscale:
-        if isinstance(self.lengthscale, Tensor):
-            return self.lengthscale.double().log().mean().exp()
-        return self.lengthscale
+def normal(d: int, count: int, generator: torch.Generator) -> Tensor:
+    """Normal numbers (d, count), for frequencies."""
+    return torch.randn(d, count, generator=generator, dtype=torch.float64, device=generator.device)
 
 
-class Matern(Stationary):
-    """The Matérn kernel of half-integer smoothness ν, with s = ‖x − x'‖/σ.
-
-    ν = 1/2: exp(−s);  ν = 3/2: (1 + √3 s) exp(−√3 s);  ν = 5/2: (1 + √5 s + 5s²/3) exp(−√5 s).
-
-    Parameters
-    ----------
-    lengthscale : float, or array-like of shape (n_features,)
-    nu : {0.5, 1.5, 2.5}
-    """
-
-    def __init__(self, lengthscale: Any = 1.0, nu: float = 1.5) -> None:
-        super().__init__(lengthscale)
-        if nu not in (0.5, 1.5, 2.5):
-            raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {nu!r}")
-        self.nu = float(nu)
-
-    def _profile(self, a: Any, b: Any) -> Tensor:
-        s = euclidean(a, b).mul_(math.sqrt(2 * self.nu))
-        decay = torch.exp(-s)
-        if self.nu == 0.5:
-            return decay
-        if self.nu == 1.5:
-            return decay.addcmul(s, decay)
-        return decay * (1 + s + s.square() / 3)
-
-    @cached_property
-    def slope(self) -> Kernel | None:
-        """Of ν = 3/2: 3 exp(−√3 s), that is ν = 1/2 in another scale; of ν = 5/2: ν = 3/2 in another."""
-        scale = self.lengthscale.detach() if isinstance(self.lengthscale, Tensor) else self.lengthscale
-        if self.nu == 1.5:
-            return Scaled(Matern(scale / math.sqrt(3), nu=0.5), 3.0)
-        return Scaled(Matern(scale * math.sqrt(3 / 5), nu=1.5), 5 / 3) if self.nu == 2.5 else None
-
-    @property
-    def _name(self) -> str:
-        return f"matern{round(2 * self.nu)}2" if type(self) is Matern else ""
-
-    def _with_lengthscale(self, lengthscale: Lengthscale) -> "Matern":
-        return Matern(lengthscale, self.nu)
-
-    def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, nu={self.nu})"
-
-
-_NAMES: dict[type, str] = {
-    Gaussian: "gaussian",
-    Laplace: "laplace",
-    InverseMultiquadric: "inverse_multiquadric",
-}
-
-
-def _check_lengthscale(value: Any) -> Lengthscale:
-    if isinstance(value, Tensor) and value.requires_grad:
-        return value
-    array = np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value)
-    if array.dtype.kind not in "fiu" or array.ndim > 1 or array.size == 0:
-        raise ValueError(f"lengthscale must be a number or one number per feature, got {value!r}")
-    if not (np.isfinite(array).all() and (array > 0).all()):
-        raise ValueError(f"lengthscale must be positive and finite, got {value!r}")
-    if isinstance(value, Tensor):
-        return value
-    return float(array) if array.ndim == 0 else torch.from_numpy(array.astype(np.float64))
+def _shown(value: Parameter) -> str:
+    if not isinstance(value, Tensor):
+        return f"{value:.6g}"
+    return np.array2string(value.detach().cpu().numpy(), precision=4, separator=", ", threshold=8)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import owners, ranges, send
-from hck.backend.kernels import check_lengthscales
 from hck.kernels import Kernel
+from hck.kernels.placement import check_lengthscales
 from hck.partition.tree import Rule, Tree
 from hck.points import Points, VectorPoints
 

@@ -26,7 +26,7 @@ from hck.branches import Message, Piece, Plan, Trunk
 from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
-from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern, Product, Scaled, Sum
+from hck.kernels import CallableKernel, Kernel, Product, Scaled, Sum, kernel_classes
 from hck.partition import KD, PCA, KernelCut, KMeans, Landmarks, RandomProjection, Tree
 from hck.partition.centres import CentreRule
 from hck.partition.hyperplane import HyperplaneRule
@@ -236,16 +236,12 @@ _DATACLASSES: tuple[type, ...] = (
     *(Calibration, Candidate, Iterative, Parameter, Scaling, Selection, Settings, Space, Trend),
 )
 
+_KERNELS: tuple[type[Kernel], ...] = (*kernel_classes(), Product, Scaled, Sum)
+
 _BY_ARGUMENTS: dict[type, tuple[str, ...]] = {
     DensePoints: ("x",),
     SparsePoints: ("x", "dtype", "device"),
-    Gaussian: ("lengthscale",),
-    InverseMultiquadric: ("lengthscale",),
-    Laplace: ("lengthscale",),
-    Matern: ("lengthscale", "nu"),
-    Product: ("left", "right"),
-    Scaled: ("kernel", "scale"),
-    Sum: ("left", "right"),
+    **{cls: cls.arguments for cls in _KERNELS},
     KD: (),
     KMeans: ("n_children",),
     KernelCut: (),

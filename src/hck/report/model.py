@@ -8,14 +8,13 @@ import torch
 
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.estimators.base import HCKEstimator
-from hck.kernels import Kernel, Matern, Product, Scaled, Sum
+from hck.kernels import Kernel, Product, Scaled, Sum
 from hck.plotting.cut import describe_leaves
 from hck.plotting.lengthscales import feature_labels, kernel_of, lengthscales
 from hck.report._text import Section, Table, in_bytes, number, plural
 from hck.selection import Selection
 
 _ESTIMATORS = (HCKRegressor, HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA)
-_SMOOTHNESS = {0.5: "1/2", 1.5: "3/2", 2.5: "5/2"}
 _FOLDED = 12  # longer tables are folded
 _CODE = (type, FunctionType, ModuleType)  # refers to more than a model
 
@@ -64,9 +63,7 @@ def describe_kernel(kernel: Kernel) -> str:
     if isinstance(kernel, Sum | Product):
         sign = " + " if isinstance(kernel, Sum) else " × "
         return sign.join(describe_kernel(part) for part in (kernel.left, kernel.right))
-    if isinstance(kernel, Matern):
-        return f"Matérn {_SMOOTHNESS[kernel.nu]}"
-    return "a function" if kernel.takes_objects else type(kernel).__name__
+    return kernel.label
 
 
 def n_training_points(model: Any) -> int:

@@ -10,7 +10,7 @@ from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.kernel import HierarchicalKernel
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
-from hck.points import Values
+from hck.points import KernelBlocks
 from hck.selection.loss import Loss
 from hck.selection.observations import Observations
 from hck.selection.space import Space
@@ -74,7 +74,7 @@ def left_out_loss(
     y = sample.columns.to(points.device, points.dtype)
     kernel, noise, tensors = space.tensors_at(theta, points.device, points.dtype)
     assert noise is not None
-    pairs = Values.between(kernel, points, points)
+    pairs = KernelBlocks.between(kernel, points, points)
     matrix = pairs.tensor()[0]
     relative = y.new_ones(len(y)) if sample.noise is None else sample.noise.to(y)
     matrix.diagonal().add_(noise.detach() * relative)
@@ -89,7 +89,7 @@ def left_out_loss(
     weight = (inverse @ (slope / diagonal[:, None])) @ solved.mT
     weight -= inverse @ ((slope * solved).sum(1) / diagonal.square())[:, None].mul(inverse)
     weight = (weight + weight.mT) / 2
-    found = kernel.pull(pairs, weight[None])
+    found = kernel.gradient_of_sum(pairs, weight[None])
     at_noise = (weight.diagonal() * relative).sum()
     known = {id(tensor): part for tensor, part in zip(kernel.tensors(), found, strict=True)}
     gradient = [at_noise if tensor is noise else known[id(tensor)] for tensor in tensors]

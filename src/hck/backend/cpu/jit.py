@@ -1,34 +1,55 @@
-"""How functions are compiled for the CPU: without the interpreter lock, and no more often than needed."""
+"""How functions are compiled for the CPU: without the interpreter lock, and no more often than needed.
 
+Compiled code is kept on disk under a stamp of all that it depends on, so that none is loaded that was made of
+other sources, or by another compiler.
+"""
+
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import llvmlite
+import numba
+import numpy as np
 from numba import njit, types
+from numba.core.ccallback import CFunc
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 
 def _stamp() -> str:
-    """A fingerprint of all code that is compiled."""
+    """A fingerprint of all code that is compiled, and of what compiles it."""
     files = sorted(Path(__file__).parent.glob("*.py"))
-    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+    versions = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)
+    return sha256(b"".join([*(path.read_bytes() for path in files), repr(versions).encode()])).hexdigest()
 
 
 _STAMP = _stamp()
 
 
-def exposed(function: Any = None, **options: Any) -> Any:
-    """Compile a function that is called from Python, and keep the result on disk.
+def _mark(cache: Any, more: str = "") -> None:
+    """Let a cache on disk hold only what is made of the present sources.
 
-    numba compiles it anew when its own file has changed; here, when any compiled code has.
+    numba looks at the file of the function itself, and at its own version. The names of the files with code
+    have the stamp in them too: another process may still write those of before.
     """
+    stamp, files = f"{_STAMP}{more}", cache._cache_file
+    files._source_stamp = stamp
+    number = ".{number:d}"
+    files._data_name_pattern = files._data_name_pattern.replace(number, f".{_short(stamp)}{number}")
+
+
+def _short(stamp: str) -> str:
+    return sha256(stamp.encode()).hexdigest()[:12]
+
+
+def exposed(function: Any = None, **options: Any) -> Any:
+    """Compile a function that is called from Python, and keep the result on disk."""
     if function is None:
         return lambda function: exposed(function, **options)
     dispatcher = njit(**{**_OPTIONS, **options}, cache=True)(function)
-    cache = dispatcher._cache
-    key = cache._index_key
-    cache._index_key = lambda signature, codegen: (*key(signature, codegen), _STAMP)
+    _mark(dispatcher._cache)
     return dispatcher
 
 
@@ -48,3 +69,27 @@ def compiled(function: Any = None, **options: Any) -> Any:
 
     dispatcher.get_call_template = without_constants
     return dispatcher
+
+
+_kept: list[Any] = []  # compiled functions live as long as they are referred to
+
+
+def address_of(signature: Any, function: Any, more: str = "") -> int:
+    """Compile a function that compiled code calls by its address, and keep the result on disk.
+
+    Parameters
+    ----------
+    signature : numba signature
+    function : callable
+        Of a name that no other function of its file has.
+    more : str
+        What it is made of besides the sources in this folder.
+    """
+    made = CFunc(function, (signature.args, signature.return_type), {}, {})
+    made.enable_caching()
+    _mark(made._cache, more)
+    # numba would look at variables around the function too, which cannot be compared between processes
+    made._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple())
+    made.compile()
+    _kept.append(made)
+    return made.address

@@ -1,20 +1,19 @@
 """Kernel values between blocks of points on the CPU: gather, distance and profile in one compiled function.
 
-The points of a block are gathered into a *side*: each feature in a row of its own, divided by its lengthscale
+The points of a block are gathered into a *side*: each feature in a row of its own, divided by the lengthscale
 and relative to a centre, and a last row of squared norms. Squared distances are sums of squared differences,
 or, which takes half the time where there are many features, ‖a‖² + ‖b‖² − 2⟨a, b⟩. That loses digits of small
 distances between points far from the centre; it is done only for kernels that are smooth where the distance
-is 0, and only where what is lost does not matter.
+is 0, and only where what is lost does not matter. `kernel` is a `hck.backend.kernels.Recipe`.
 """
 
 import numpy as np
 
 from hck.backend.cpu.dense import aligned, copy, panel_of
 from hck.backend.cpu.jit import compiled, exposed
-from hck.backend.cpu.kernel_tile import EXPANDED, HEIGHT, NAMES, kernel_tile
+from hck.backend.cpu.kernel_tile import HEIGHT, kernel_tile
 from hck.backend.cpu.tile import apart
 
-_SMOOTH = tuple(name in EXPANDED for name in NAMES)
 _MANY = 12  # features, from which on the expansion pays
 _LOST = {8: 1e-12, 4: 1e-6}  # of a squared distance in lengthscales that may be lost
 _FARTHEST_8, _FARTHEST_4 = (_LOST[size] / np.finfo(f"f{size}").eps for size in (8, 4))
@@ -55,23 +54,24 @@ def scratch(like, n, m, d):
 
 
 @compiled
-def set_centre(x, index, first, d, inverse, work):
+def set_centre(x, index, first, d, kernel, work):
     """Take a point as the centre of the sides that are gathered next."""
-    row = max(0, index[first])
+    row, inverse = max(0, index[first]), x.dtype.type(kernel.inverse)
     for k in range(d):
-        work[k] = x[row * d + k] * inverse[k]
+        work[k] = x[row * d + k] * inverse
 
 
 @compiled
-def gather(x, index, first, count, d, inverse, work, at):
+def gather(x, index, first, count, d, kernel, work, at):
     """Make a side of some rows of x; the largest squared norm. Padding, -1, becomes any point."""
     apart()
+    inverse = x.dtype.type(kernel.inverse)
     padded, step = _round_up(count, panel_of(work)), np.uintp(_stride(count, work))
     for i in range(padded):
         row = index[first + i] if i < count else -1
         source, target = np.uintp(row * d if row > 0 else 0), np.uintp(at + i)
         for k in range(np.uintp(d)):
-            work[target + k * step] = x[source + k] * inverse[k] - work[k]
+            work[target + k * step] = x[source + k] * inverse - work[k]
     start = np.uintp(at)
     norms = start + np.uintp(d) * step
     for i in range(np.uintp(padded)):
@@ -88,7 +88,7 @@ def gather(x, index, first, count, d, inverse, work, at):
 
 @compiled
 def evaluate_sides(
-    work, left, n, right, m, d, kind, amplitude, largest, upper, rows, at_rows, columns, at_columns, out, at
+    work, left, n, right, m, d, kernel, largest, upper, rows, at_rows, columns, at_columns, out, at
 ):  # fmt: skip
     """Kernel values between two sides, of which `largest` is the largest squared norm.
 
@@ -100,17 +100,20 @@ def evaluate_sides(
     high, wide = _stride(n, out), _stride(m, out)
     edge = _round_up(d, panel)
     farthest = _FARTHEST_8 if work.itemsize == 8 else _FARTHEST_4
-    if d >= _MANY and _SMOOTH[kind] and largest <= farthest:
-        kind += len(NAMES)
+    expand = d >= _MANY and kernel.expanded != 0 and largest <= farthest
+    tile = kernel.expanded if expand else kernel.tile
+    amplitude, shape = kernel.amplitude, kernel.shape
     for i in range(0, n, HEIGHT):
         count = min(HEIGHT, n - i)
         for j in range(i // panel * panel if upper else 0, m, panel):
             width, here = min(panel, m - j), at + i * m + j
             if count == HEIGHT and width == panel:
-                kernel_tile(kind, amplitude, out, here, m, work, left + i, high, work, right + j, wide, d)
+                kernel_tile(
+                    tile, amplitude, shape, out, here, m, work, left + i, high, work, right + j, wide, d
+                )  # fmt: skip
             else:
                 kernel_tile(
-                    kind, amplitude, work, edge, panel, work, left + i, high, work, right + j, wide, d
+                    tile, amplitude, shape, work, edge, panel, work, left + i, high, work, right + j, wide, d
                 )  # fmt: skip
                 copy(work, edge, panel, out, here, m, count, width)
     for i in range(n):
@@ -125,34 +128,28 @@ def evaluate_sides(
 
 
 @compiled
-def evaluate_block(
-    x, rows, at_rows, n, z, columns, at_columns, m, d, inverse, kind, amplitude, upper, out, at, work
-):  # fmt: skip
+def evaluate_block(x, rows, at_rows, n, z, columns, at_columns, m, d, kernel, upper, out, at, work):
     """Kernel values between some rows of x and of z; parameters as in `evaluate`."""
     apart()
     left = side_at(work, d)
     right = left + side_size(work, n, d)
-    set_centre(x, rows, at_rows, d, inverse, work)
+    set_centre(x, rows, at_rows, d, kernel, work)
     largest = max(
-        gather(x, rows, at_rows, n, d, inverse, work, left),
-        gather(z, columns, at_columns, m, d, inverse, work, right),
+        gather(x, rows, at_rows, n, d, kernel, work, left),
+        gather(z, columns, at_columns, m, d, kernel, work, right),
     )
     evaluate_sides(
-        work, left, n, right, m, d, kind, amplitude, largest, upper, rows, at_rows, columns, at_columns,
-        out, at,
+        work, left, n, right, m, d, kernel, largest, upper, rows, at_rows, columns, at_columns, out, at
     )  # fmt: skip
 
 
 @exposed
-def evaluate(x, rows, z, columns, inverse, kind, amplitude, out, members, n, m, d, upper):
+def evaluate(x, rows, z, columns, kernel, out, members, n, m, d, upper):
     """Kernel values between blocks of rows of x and of z.
 
     x (points, d), z (points, d); rows (members, n) and columns (members, m) are positions, -1 for padding,
-    which gives 0; inverse (d,): 1 over the lengthscales; out (members, n, m). With `upper`, what lies below
-    the diagonal is left as it is.
+    which gives 0; out (members, n, m). With `upper`, what lies below the diagonal is left as it is.
     """
     work = scratch(x, n, m, d)
     for i in range(members):
-        evaluate_block(
-            x, rows, i * n, n, z, columns, i * m, m, d, inverse, kind, amplitude, upper, out, i * n * m, work
-        )  # fmt: skip
+        evaluate_block(x, rows, i * n, n, z, columns, i * m, m, d, kernel, upper, out, i * n * m, work)

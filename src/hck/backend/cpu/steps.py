@@ -2,8 +2,8 @@
 
 All that a node or a leaf needs stays in the cache while it is worked on, and the interpreter, of which there
 is only one, is not asked in between. Arrays are flat; n is the leaves' size, r the rank, k the number of
-right-hand sides, d the number of features. Kernel values are computed on the way if `kind` is that of a known
-kernel (`hck.backend.cpu.kernels`), and are given if it is -1.
+right-hand sides, d the number of features. Kernel values are computed on the way (`hck.backend.cpu.kernels`),
+unless `kernel` is `hck.backend.kernels.GIVEN`.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ from hck.backend.cpu.tile import apart
 
 @exposed
 def leaf_up(
-    x, rows, z, columns, scale, kind, amplitude, own, far, landmark, which, noise, b, y, half, jitter,
+    x, rows, z, columns, kernel, own, far, landmark, which, noise, b, y, half, jitter,
     information, mean, parent, spare, n, r, k, d, first, last,
 ):  # fmt: skip
     """L, Y, a and half the log-determinant of leaves; −Θ and −t are added to their parents.
@@ -43,19 +43,20 @@ def leaf_up(
     room = kernels.scratch(own, n, r, d)
     near = kernels.side_at(own, d)
     away = near + kernels.side_size(own, n, d)
-    far = np.empty(r * n, own.dtype) if kind >= 0 else far
+    known = kernel.tile != 0
+    far = np.empty(r * n, own.dtype) if known else far
     for i in range(len(which)):
         o, v, s, g = i * n * n, i * n * r, i * n * k, parent[i] * r * r
-        f = 0 if kind >= 0 else v
-        if kind >= 0:
-            kernels.set_centre(x, rows, i * n, d, scale, room)
-            widest = kernels.gather(x, rows, i * n, n, d, scale, room, near)
+        f = 0 if known else v
+        if known:
+            kernels.set_centre(x, rows, i * n, d, kernel, room)
+            widest = kernels.gather(x, rows, i * n, n, d, kernel, room, near)
             kernels.evaluate_sides(
-                room, near, n, near, n, d, kind, amplitude, widest, True, rows, i * n, rows, i * n, own, o
+                room, near, n, near, n, d, kernel, widest, True, rows, i * n, rows, i * n, own, o
             )  # fmt: skip
-            widest = max(widest, kernels.gather(z, columns, i * r, r, d, scale, room, away))
+            widest = max(widest, kernels.gather(z, columns, i * r, r, d, kernel, room, away))
             kernels.evaluate_sides(
-                room, away, r, near, n, d, kind, amplitude, widest, False, columns, i * r, rows, i * n, far, 0
+                room, away, r, near, n, d, kernel, widest, False, columns, i * r, rows, i * n, far, 0
             )  # fmt: skip
         if len(far):
             whiten(landmark, which[i] * r * r, r, r, far, f, n, n, work)
@@ -73,7 +74,7 @@ def leaf_up(
 
 @exposed
 def node_up(
-    z, rows, columns, scale, kind, amplitude, xi, w, own, above, which, nu, h, q, diagonal, half, jitter,
+    z, rows, columns, kernel, xi, w, own, above, which, nu, h, q, diagonal, half, jitter,
     information, mean, spare, r, k, d, first, last,
 ):  # fmt: skip
     """A and M packed, H, ν, q and half the log-determinant of inner nodes; −Θ and −t are added to parents.
@@ -88,17 +89,16 @@ def node_up(
     work, t, size = scratch(xi), np.empty(r * k, xi.dtype), r * r
     root, m = spare[size : 2 * size], spare[2 * size : 3 * size]
     room = kernels.scratch(xi, r, r, d)
-    w = spare[3 * size :] if kind >= 0 else w
+    known = kernel.tile != 0
+    w = spare[3 * size :] if known else w
     for i in range(len(which)):
         g, s = i * r * r, i * r * k
-        f = 0 if kind >= 0 else g
+        f = 0 if known else g
         negate(xi, g, r * r)
         _add_to_diagonal(xi, g, r, 1)
         jitter[2 * i] = factor(xi, g, r, r, first, last, spare, work)
-        if kind >= 0:
-            kernels.evaluate_block(
-                z, rows, i * r, r, z, columns, i * r, r, d, scale, kind, amplitude, False, w, 0, room
-            )  # fmt: skip
+        if known:
+            kernels.evaluate_block(z, rows, i * r, r, z, columns, i * r, r, d, kernel, False, w, 0, room)
         if len(own):
             whiten(above, which[i] * r * r, r, r, w, f, r, r, work)
             transpose(w, f, r, h, g, r, r, r)

@@ -11,9 +11,11 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from numba import cfunc, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from hck.backend.cpu.jit import address_of
 
 _INT = ir.IntType(64)
 
@@ -87,16 +89,22 @@ def call_external(
     The tiles are called, not inlined, and by name: compiling them anew for each of their many callers would
     take a minute.
     """
-    given, kinds, values = [], list(signature.args), list(arguments)
+    given = plain(context, builder, signature.args, arguments)
+    returns = ir.VoidType() if result is types.void else context.get_value_type(result)
+    function = ir.FunctionType(returns, [value.type for value in given])
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), given)
+
+
+def plain(context: Any, builder: Any, kinds: Any, arguments: Any) -> list[Any]:
+    """Arguments with one address in place of each array and the offset after it."""
+    given, kinds, values = [], list(kinds), list(arguments)
     while values:
         kind, value = kinds.pop(0), values.pop(0)
         if isinstance(kind, types.Array):
             kinds.pop(0)
             value = _address(context, builder, kind, value, values.pop(0))
         given.append(value)
-    returns = ir.VoidType() if result is types.void else context.get_value_type(result)
-    function = ir.FunctionType(returns, [value.type for value in given])
-    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), given)
+    return given
 
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, offset: Any) -> Any:
@@ -171,13 +179,9 @@ def provide(itemsize: int) -> None:
     make_known(f"hck_corner_{8 * itemsize}", i(*[i] * 5), _corner_64 if itemsize == 8 else _corner_32)
 
 
-_known: list[Any] = []  # compiled functions live as long as they are referred to
-
-
 def make_known(name: str, signature: Any, function: Any) -> None:
     """Compile a function and make it known to compiled code under a name."""
-    _known.append(cfunc(signature, cache=True)(function))
-    llvm.add_symbol(name, _known[-1].address)
+    llvm.add_symbol(name, address_of(signature, function))
 
 
 def _mover(lanes_of: Callable[[int], int], vectors: int) -> Any:

@@ -1,8 +1,11 @@
-"""Kernel values between blocks of dense points, on a GPU: gather, distance and profile in one pass.
+"""Kernel values between blocks of dense points, on a GPU: gather, distance and formula in one pass.
 
 Distances are sums over differences, as on the CPU, not products of matrices: nothing cancels for close
 points, and no padded copy of the points is made.
 """
+
+from functools import cache
+from typing import Any
 
 import torch
 import triton
@@ -10,19 +13,26 @@ import triton.language as tl
 from torch import Tensor
 
 from hck.backend.blocks import Blocks
+from hck.backend.kernels import Formula
 
 
 def evaluate(
-    name: int, weights: Tensor, x: Tensor, rows: Blocks, z: Tensor, columns: Blocks, upper: bool, out: Tensor
+    formula: Formula,
+    numbers: Tensor,
+    x: Tensor,
+    rows: Blocks,
+    z: Tensor,
+    columns: Blocks,
+    upper: bool,
+    out: Tensor,
 ) -> None:
     """Write to `out` the values between blocks of rows of x (points, d) and of z, 0 for padding.
 
     Parameters
     ----------
-    name : int
-        Which function f, by its number in `hck.backend.kernels.NAMES`.
-    weights : Tensor of shape (d + 1,)
-        1 over the lengthscales, and the amplitude.
+    formula : Formula
+    numbers : Tensor of shape (3,)
+        1 over the lengthscale, the amplitude, and the formula's shape.
     upper : bool
         Whether only what lies on and above the diagonal counts.
     """
@@ -32,15 +42,23 @@ def evaluate(
     if out.numel():
         with torch.cuda.device_of(out):
             _values[(members * tiles,)](
-            x, rows.index.contiguous(), z, columns.index.contiguous(), weights, out, n, m, d,
-            NAME=name, FULL=rows.full and columns.full, UPPER=upper, TILE=tile, num_warps=tile // 32,
+            x, rows.index.contiguous(), z, columns.index.contiguous(), numbers, out, n, m, d,
+            FORMULA=_function(formula), SHAPED=formula.shaped, MANHATTAN=formula.manhattan,
+            FULL=rows.full and columns.full, UPPER=upper, TILE=tile, num_warps=tile // 32,
         )  # fmt: skip
+
+
+@cache
+def _function(formula: Formula) -> Any:
+    """The formula for Triton: the same source, in which exp, log and sqrt are Triton's."""
+    return triton.jit(formula.with_functions(exp=tl.exp, log=tl.log, sqrt=tl.sqrt))
 
 
 @triton.jit
 def _values(
-    x, rows, z, columns, weights, out, n, m, d,
-    NAME: tl.constexpr, FULL: tl.constexpr, UPPER: tl.constexpr, TILE: tl.constexpr,
+    x, rows, z, columns, numbers, out, n, m, d,
+    FORMULA: tl.constexpr, SHAPED: tl.constexpr, MANHATTAN: tl.constexpr,
+    FULL: tl.constexpr, UPPER: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     across = tl.cdiv(m, TILE)
     tiles = tl.cdiv(n, TILE) * across
@@ -52,27 +70,14 @@ def _values(
     row = tl.load(rows + member * n + i, mask=i < n, other=-1)
     column = tl.load(columns + member * m + j, mask=j < m, other=-1)
     left, right = x + tl.maximum(row, 0) * d, z + tl.maximum(column, 0) * d
+    inverse = tl.load(numbers)
     total = tl.zeros((TILE, TILE), dtype=out.dtype.element_ty)
     for f in range(d):
-        weight = tl.load(weights + f)
-        a, b = tl.load(left + f) * weight, tl.load(right + f) * weight
+        a, b = tl.load(left + f) * inverse, tl.load(right + f) * inverse
         gap = a[:, None] - b[None, :]
-        total += tl.abs(gap) if NAME == 1 else gap * gap
-    if NAME == 0:
-        value = tl.exp(-0.5 * total)
-    elif NAME == 1:
-        value = tl.exp(-total)
-    elif NAME == 2:
-        value = 1 / tl.sqrt(1 + total)
-    elif NAME == 3:
-        value = tl.exp(-tl.sqrt(total))
-    elif NAME == 4:
-        s = tl.sqrt(3 * total)
-        value = (1 + s) * tl.exp(-s)
-    else:
-        s = tl.sqrt(5 * total)
-        value = (1 + s + s * s / 3) * tl.exp(-s)
-    value *= tl.load(weights + d)
+        total += tl.abs(gap) if MANHATTAN else gap * gap
+    value = FORMULA(total, tl.load(numbers + 2)) if SHAPED else FORMULA(total)
+    value *= tl.load(numbers + 1)
     if not FULL:
         value = tl.where((row >= 0)[:, None] & (column >= 0)[None, :], value, 0)
     place = out + member * n * m + i[:, None].to(tl.int64) * m + j[None, :]

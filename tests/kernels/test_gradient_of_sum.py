@@ -8,7 +8,7 @@ import torch
 from composed_kernels import dot, every_composed, every_kernel, every_scale, plain
 from hck.backend.blocks import Blocks
 from hck.kernels import CallableKernel, Gaussian, Laplace, Matern, make_kernel
-from hck.points import Values, as_points
+from hck.points import KernelBlocks, as_points
 
 
 def with_gradients(kernel, dtype=torch.float64):
@@ -51,13 +51,13 @@ def points():
     return as_points(x)
 
 
-def pull(kernel, points, rows, columns, dtype=torch.float64):
-    """Gradients by `pull`, and by autograd of `evaluate` on what is no padding."""
+def gradients(kernel, points, rows, columns, dtype=torch.float64):
+    """Gradients by `gradient_of_sum`, and by autograd of `evaluate` on what is no padding."""
     learnt, tensors = with_gradients(kernel, dtype)
     size = (len(rows), rows.index.shape[1], columns.index.shape[1])
     weight = torch.randn(size, generator=torch.Generator().manual_seed(2), dtype=torch.float64).to(dtype)
     with torch.no_grad():
-        found = learnt.pull(Values(learnt, points, rows, points, columns), weight)
+        found = learnt.gradient_of_sum(KernelBlocks(learnt, points, rows, points, columns), weight)
     total = torch.zeros((), dtype=dtype)
     for i, j, w in zip(rows.index, columns.index, weight, strict=True):
         i, j = i[i >= 0], j[j >= 0]
@@ -70,29 +70,29 @@ def pull(kernel, points, rows, columns, dtype=torch.float64):
 @every_kernel
 @every_scale
 @pytest.mark.parametrize("blocks", [FULL, PADDED], ids=["full", "padded"])
-def test_pull_of_base_kernels(name, scale, blocks, points):
-    found, expected = pull(make_kernel(name, scale), points, *blocks)
+def test_gradient_of_base_kernels(name, scale, blocks, points):
+    found, expected = gradients(make_kernel(name, scale), points, *blocks)
     assert float(expected[0].abs().max()) > 0.01
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-11)
 
 
 @every_composed
 @pytest.mark.parametrize("blocks", [FULL, PADDED], ids=["full", "padded"])
-def test_pull_of_kernels_made_of_kernels(kernel, names, blocks, points):
-    found, expected = pull(kernel, points, *blocks)
+def test_gradient_of_kernels_made_of_kernels(kernel, names, blocks, points):
+    found, expected = gradients(kernel, points, *blocks)
     assert len(found) == len(names)
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-11)
 
 
 @every_kernel
-def test_pull_far_from_the_origin(name, points):
-    found, expected = pull(make_kernel(name, [0.5, 1.0, 2.5]), as_points(points.x + 1e3), *PADDED)
+def test_gradient_far_from_the_origin(name, points):
+    found, expected = gradients(make_kernel(name, [0.5, 1.0, 2.5]), as_points(points.x + 1e3), *PADDED)
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-8)
 
 
 @every_kernel
-def test_pull_in_single_precision(name, points):
-    found, expected = pull(
+def test_gradient_in_single_precision(name, points):
+    found, expected = gradients(
         make_kernel(name, [0.5, 1.0, 2.5]), as_points(points.x.float()), *PADDED, dtype=torch.float32
     )
     assert found[0].dtype == torch.float32
@@ -101,17 +101,17 @@ def test_pull_in_single_precision(name, points):
 
 @every_kernel
 @every_scale
-def test_pull_against_differences(name, scale, points):
+def test_gradient_against_differences(name, scale, points):
     """Autograd of `evaluate` could be wrong in the same way."""
     rows, columns = PADDED
     kernel = 1.5 * make_kernel(name, scale)
-    found, _ = pull(kernel, points, rows, columns)
+    found, _ = gradients(kernel, points, rows, columns)
     size = (len(rows), rows.index.shape[1], columns.index.shape[1])
     weight = torch.randn(size, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
 
     def total(values):
         other = kernel.with_parameters(values)
-        return float((Values(other, points, rows, points, columns).tensor() * weight).sum())
+        return float((KernelBlocks(other, points, rows, points, columns).tensor() * weight).sum())
 
     for (parameter, value), gradient in zip(plain(kernel).items(), found, strict=True):
         for i in range(np.size(value)):
@@ -125,39 +125,43 @@ def test_only_what_requires_a_gradient_is_pulled(points):
     rows, columns = PADDED
     weight = torch.ones(3, 4, 3, dtype=torch.float64)
     fixed = 2.0 * Gaussian(0.5) + Laplace(1.5)
-    assert fixed.pull(Values(fixed, points, rows, points, columns), weight) == []
+    assert fixed.gradient_of_sum(KernelBlocks(fixed, points, rows, points, columns), weight) == []
     scale = torch.tensor(1.5, dtype=torch.float64).requires_grad_()
     partly = fixed.with_parameters({"right.lengthscale": scale})
-    (found,) = partly.pull(Values(partly, points, rows, points, columns), weight)
-    (alone,) = Laplace(scale).pull(Values(Laplace(scale), points, rows, points, columns), weight)
+    (found,) = partly.gradient_of_sum(KernelBlocks(partly, points, rows, points, columns), weight)
+    (alone,) = Laplace(scale).gradient_of_sum(
+        KernelBlocks(Laplace(scale), points, rows, points, columns), weight
+    )
     torch.testing.assert_close(found, alone)
     product = (Gaussian(0.5) * Laplace(1.5)).with_parameters({"right.lengthscale": scale})
-    (found,) = product.pull(Values(product, points, rows, points, columns), weight)
-    near = Values(product, points, rows, points, columns).of(Gaussian(0.5))
-    (alone,) = Laplace(scale).pull(Values(product, points, rows, points, columns), near * weight)
+    (found,) = product.gradient_of_sum(KernelBlocks(product, points, rows, points, columns), weight)
+    near = KernelBlocks(product, points, rows, points, columns).of(Gaussian(0.5))
+    (alone,) = Laplace(scale).gradient_of_sum(
+        KernelBlocks(product, points, rows, points, columns), near * weight
+    )
     torch.testing.assert_close(found, alone)
 
 
-def test_pull_leaves_weights_alone(points):
+def test_gradient_leaves_weights_alone(points):
     rows, columns = PADDED
     weight = torch.ones(3, 4, 3, dtype=torch.float64)
     for kernel in (Gaussian(0.5), Gaussian(0.5) * Laplace(1.5), 2.0 * Matern(1.0) + Laplace(2.0)):
         learnt, _ = with_gradients(kernel)
         with torch.no_grad():
-            learnt.pull(Values(learnt, points, rows, points, columns), weight)
+            learnt.gradient_of_sum(KernelBlocks(learnt, points, rows, points, columns), weight)
         assert torch.equal(weight, torch.ones_like(weight))
 
 
 @pytest.mark.parametrize("blocks", [FULL, PADDED], ids=["full", "padded"])
-def test_pull_of_the_scale_of_a_function(blocks, points):
+def test_gradient_of_the_scale_of_a_function(blocks, points):
     scaled = 3.0 * CallableKernel(dot)
-    found, expected = pull(scaled, points, *blocks)
+    found, expected = gradients(scaled, points, *blocks)
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
 
 @every_kernel
 @every_scale
-def test_pull_on_sparse_points_is_that_on_dense_ones(name, scale, points):
+def test_gradient_on_sparse_points_is_that_on_dense_ones(name, scale, points):
     x = np.where(np.abs(points.x.numpy()) < 0.5, 0, points.x.numpy())
     rows, columns = PADDED
     weight = torch.randn(3, 4, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
@@ -166,5 +170,5 @@ def test_pull_on_sparse_points_is_that_on_dense_ones(name, scale, points):
         learnt, _ = with_gradients(2.0 * make_kernel(name, scale))
         same = as_points(form(x))
         with torch.no_grad():
-            found.append(learnt.pull(Values(learnt, same, rows, same, columns), weight))
+            found.append(learnt.gradient_of_sum(KernelBlocks(learnt, same, rows, same, columns), weight))
     torch.testing.assert_close(found[1], found[0], rtol=1e-8, atol=1e-10)

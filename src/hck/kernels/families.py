@@ -1,0 +1,148 @@
+"""The kernels that have names, each with its formula.
+
+A new kernel is a function of the distance and a class here, and a line in ``docs/kernels.md``. The function
+is written with `exp`, `log` and `sqrt` (see `hck.backend.kernels.Formula`); torch, the CPU's compiled code
+and the GPU's are made from it. ``@named("my_kernel")`` makes it known to `make_kernel`, the estimators, the
+command line, saved models, and the tests that all kernels go through. A class may say more:
+
+- ``arguments``: what the constructor takes and saved models keep, if that is more than a lengthscale;
+- ``learned``: which of these are positive numbers to be learned;
+- ``shape``: the number that a formula f(s, shape) takes;
+- ``amplitude``: k(x, x), if it is not 1;
+- ``placement`` and ``unit``: where points are put so that the kernel is isotropic, and the lengthscale there;
+- ``slope``: −2 f', for gradients in closed form (else they are autograd's);
+- ``draw_frequencies``: its spectral density, for Fourier features;
+- ``label``: what reports call it.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, exp
+
+from hck.backend.kernels import Formula
+from hck.kernels.base import Kernel, Number, Scaled
+from hck.kernels.distance import sqrt
+from hck.kernels.registry import named
+from hck.kernels.stationary import Stationary, normal
+
+__all__ = ["Gaussian", "InverseMultiquadric", "Laplace", "Matern"]
+
+
+def gaussian(s: Any) -> Any:
+    return exp(-0.5 * s)
+
+
+@named("gaussian")
+class Gaussian(Stationary):
+    """exp(−‖x − x'‖² / 2σ²)."""
+
+    formula = Formula(gaussian, smooth=True)
+
+    @property
+    def slope(self) -> Kernel:
+        return self
+
+    def draw_frequencies(self, d: int, count: int, generator: torch.Generator) -> Tensor:
+        """Normal."""
+        return normal(d, count, generator)
+
+
+def laplace(s: Any) -> Any:
+    return exp(-s)
+
+
+@named("laplace")
+class Laplace(Stationary):
+    """exp(−‖x − x'‖₁ / σ)."""
+
+    formula = Formula(laplace, manhattan=True)
+
+    def draw_frequencies(self, d: int, count: int, generator: torch.Generator) -> Tensor:
+        """Cauchy in each coordinate."""
+        return normal(d, count, generator) / normal(d, count, generator)
+
+
+def inverse_multiquadric(s: Any) -> Any:
+    return 1 / sqrt(1 + s)
+
+
+@named("inverse_multiquadric")
+class InverseMultiquadric(Stationary):
+    """σ² / √(‖x − x'‖² + σ²), so that k(x, x) = σ.
+
+    With one lengthscale per feature: σ̄ / √(1 + Σ (x_i − x'_i)²/σ_i²), σ̄ their geometric mean, which is
+    the same thing where they are equal.
+    """
+
+    formula = Formula(inverse_multiquadric, smooth=True)
+
+    @property
+    def amplitude(self) -> Number:
+        if isinstance(self.lengthscale, Tensor):
+            return self.lengthscale.double().log().mean().exp()
+        return self.lengthscale
+
+
+def matern12(s: Any) -> Any:
+    return exp(-sqrt(s))
+
+
+def matern32(s: Any) -> Any:
+    r = sqrt(3 * s)
+    return (1 + r) * exp(-r)
+
+
+def matern52(s: Any) -> Any:
+    r = sqrt(5 * s)
+    return (1 + r + r * r / 3) * exp(-r)
+
+
+_MATERN = {
+    0.5: Formula(matern12),
+    1.5: Formula(matern32, smooth=True),
+    2.5: Formula(matern52, smooth=True),
+}
+
+
+@named("matern12", nu=0.5)
+@named("matern32", nu=1.5)
+@named("matern52", nu=2.5)
+class Matern(Stationary):
+    """The Matérn kernel of half-integer smoothness ν, with r = ‖x − x'‖/σ.
+
+    ν = 1/2: exp(−r);  ν = 3/2: (1 + √3 r) exp(−√3 r);  ν = 5/2: (1 + √5 r + 5r²/3) exp(−√5 r).
+
+    Parameters
+    ----------
+    lengthscale : float, or array-like of shape (n_features,)
+    nu : {0.5, 1.5, 2.5}
+    """
+
+    arguments = ("lengthscale", "nu")
+
+    def __init__(self, lengthscale: Any = 1.0, nu: float = 1.5) -> None:
+        super().__init__(lengthscale)
+        if nu not in _MATERN:
+            raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {nu!r}")
+        self.nu = float(nu)
+        self.formula = _MATERN[self.nu]
+
+    @cached_property
+    def slope(self) -> Kernel | None:
+        """Of ν = 3/2: 3 exp(−√3 r), that is ν = 1/2 in another scale; of ν = 5/2: ν = 3/2 in another."""
+        if self.nu == 0.5:
+            return None
+        factor, nu, amplitude = (3**-0.5, 0.5, 3.0) if self.nu == 1.5 else (0.6**0.5, 1.5, 5 / 3)
+        scale = self.lengthscale.detach() if isinstance(self.lengthscale, Tensor) else self.lengthscale
+        return Scaled(self.alongside(Matern(scale * factor, nu), factor), amplitude)
+
+    def draw_frequencies(self, d: int, count: int, generator: torch.Generator) -> Tensor:
+        """Student's t with 2ν degrees of freedom, its chi-square a sum of squares of normal numbers."""
+        omega, degrees = normal(d, count, generator), round(2 * self.nu)
+        return omega * (degrees / normal(degrees, count, generator).square().sum(0)).sqrt()
+
+    @property
+    def label(self) -> str:
+        return f"Matérn {round(2 * self.nu)}/2"

@@ -1,0 +1,48 @@
+"""What users hand to a kernel or make one of, checked."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def float_tensor(x: Any) -> Tensor:
+    """An array of numbers as a tensor of floating-point ones."""
+    array = np.asarray(x)
+    return torch.from_numpy(
+        np.require(array, array.dtype if array.dtype.kind == "f" else np.float64, ["C", "W"])
+    )
+
+
+def comparable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Two blocks of points of one dtype, or ValueError if there are no values between them."""
+    for x in (a, b):
+        if x.ndim < 2:
+            raise ValueError(f"expected blocks of shape (*batch, n_points, n_features), got {tuple(x.shape)}")
+    if a.shape[-1] != b.shape[-1]:
+        raise ValueError(f"points have {a.shape[-1]} features on one side and {b.shape[-1]} on the other")
+    if 0 in (a.shape[-2], b.shape[-2]):
+        raise ValueError("a kernel needs at least one point on each side")
+    dtype = torch.promote_types(a.dtype, b.dtype)
+    if not dtype.is_floating_point:
+        dtype = torch.float64
+    return a.to(dtype), b.to(dtype)
+
+
+def positive(name: str, value: Any, most_axes: int = 0) -> float | Tensor:
+    """A positive number or, with `most_axes` = 1, perhaps one per feature; ValueError if it is not.
+
+    A tensor that requires a gradient stays as it is.
+    """
+    if isinstance(value, Tensor) and value.requires_grad:
+        return value
+    array = np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value)
+    if array.dtype.kind not in "fiu" or array.ndim > most_axes or array.size == 0:
+        what = "a number or one number per feature" if most_axes else "a number"
+        raise ValueError(f"{name} must be {what}, got {value!r}")
+    if not (np.isfinite(array).all() and (array > 0).all()):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    if isinstance(value, Tensor):
+        return value
+    return float(array) if array.ndim == 0 else torch.from_numpy(array.astype(np.float64))

@@ -1,0 +1,63 @@
+"""The kernels that have names: what `make_kernel`, the command line, saved models and tests go by."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from hck.kernels.base import Kernel
+from hck.kernels.function import CallableKernel
+
+# The names of each class, and what is given to it with them.
+_CLASSES: dict[type[Kernel], dict[str, dict[str, Any]]] = {}
+
+K = TypeVar("K", bound=type[Kernel])
+
+
+def named(name: str, **given: Any) -> Callable[[K], K]:
+    """Register a kernel: ``make_kernel(name, lengthscale)`` is ``cls(lengthscale, **given)``."""
+
+    def register(cls: K) -> K:
+        _CLASSES[cls] = {name: given, **_CLASSES.get(cls, {})}  # of several decorators the last comes first
+        return cls
+
+    return register
+
+
+def kernel_names() -> tuple[str, ...]:
+    """The names that `make_kernel` knows."""
+    return tuple(name for names in _CLASSES.values() for name in names)
+
+
+def kernel_classes() -> tuple[type[Kernel], ...]:
+    """The classes of these kernels."""
+    return tuple(_CLASSES)
+
+
+def make_kernel(kernel: Any, lengthscale: Any = None) -> Kernel:
+    """A Kernel from a name and a lengthscale, from a function, or from a Kernel.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        A name, one of ``hck.kernels.kernel_names()``; a kernel; or a function k(A, B) (see `CallableKernel`).
+    lengthscale : float, array-like of shape (n_features,) or None
+        For named kernels; None means 1. Other kernels carry their own.
+
+    Examples
+    --------
+    >>> make_kernel("matern52", 0.5)
+    Matern(lengthscale=0.5, nu=2.5)
+    """
+    if isinstance(kernel, str):
+        for cls, names in _CLASSES.items():
+            if kernel in names:
+                made: Any = cls
+                return made(1.0 if lengthscale is None else lengthscale, **names[kernel])
+        raise ValueError(f"unknown kernel {kernel!r}; known kernels: {', '.join(kernel_names())}")
+    if not (isinstance(kernel, Kernel) or callable(kernel)):
+        raise TypeError(f"kernel must be a name, a Kernel or a function k(A, B), got {kernel!r}")
+    if lengthscale is not None:
+        raise ValueError(
+            "lengthscale is for kernels given by name; a Kernel or a function carries its own, "
+            "so leave lengthscale=None"
+        )
+    return kernel if isinstance(kernel, Kernel) else CallableKernel(kernel)

@@ -1,0 +1,149 @@
+"""What points are: a sequence that can be taken from, joined, moved, and compared by a kernel."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from hck.backend.blocks import Blocks
+from hck.kernels.placement import Placement
+
+Evaluate: TypeAlias = Callable[[Any, Any], Tensor]  # values between two blocks of what holds points
+V = TypeVar("V", bound="VectorPoints")
+
+_PLACING = Lock()
+
+
+class Points(ABC):
+    """A finite sequence of points of one kind, with the dtype and device of numbers computed from it."""
+
+    x: Any  # what holds the points
+    dtype: torch.dtype
+    device: torch.device
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def take(self, index: Tensor) -> "Points":
+        """The points at `index` (1-D), in that order."""
+
+    @abstractmethod
+    def join(self, others: "list[Points]") -> "Points":
+        """These points followed by others of the same kind."""
+
+    @abstractmethod
+    def to(self, device: torch.device) -> "Points":
+        """The same points with their numbers on another device."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+
+    @property
+    @abstractmethod
+    def values_per_point(self) -> int:
+        """How many numbers a point has once gathered; 0 if none are gathered."""
+
+    @abstractmethod
+    def between(self, evaluate: Evaluate, rows: Blocks, other: "Points", columns: Blocks) -> Tensor:
+        """What a function gives between blocks of these points and of others, 0 for padding."""
+
+
+class VectorPoints(Points):
+    """Points with coordinates, which can be projected and averaged."""
+
+    n_features: int
+    _placed: "WeakKeyDictionary[Placement, tuple[tuple[int, ...], VectorPoints]] | None" = None
+
+    @abstractmethod
+    def project(self, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
+        """⟨x[rows[i]], directions[which[i]]⟩ for each i; the rows are distinct."""
+
+    @abstractmethod
+    def accumulate(self, rows: Tensor, weights: Tensor, which: Tensor, groups: int) -> Tensor:
+        """Row g is the sum of weights[i] · x[rows[i]] over the i with which[i] = g."""
+
+    def mean(self, rows: Tensor, which: Tensor, groups: int) -> Tensor:
+        """Row g is the mean of the x[rows[i]] with which[i] = g."""
+        return self.accumulate(rows, equal_weights(which, groups, self.dtype), which, groups)
+
+    @abstractmethod
+    def variance(self, rows: Tensor, which: Tensor, groups: int) -> Tensor:
+        """Row g has the variances of the coordinates of the x[rows[i]] with which[i] = g."""
+
+    @abstractmethod
+    def scaled(self, factor: Tensor) -> "VectorPoints":
+        """The same points with each feature multiplied by a number; `factor` has shape (d,)."""
+
+    @abstractmethod
+    def numpy(self, rows: Tensor) -> Any:
+        """Some of the points as scikit-learn takes them: an array, or a CSR matrix."""
+
+    @abstractmethod
+    def holding(self: V, x: Any) -> V:
+        """Points of the same kind, dtype and device that are held by `x`."""
+
+    def placed(self: V, placement: Placement | None) -> V:
+        """The points where a kernel is isotropic, without gradients.
+
+        They are remembered as long as the placement is there: all blocks of a fit and of its predictions ask
+        for them, in several threads at once.
+        """
+        if placement is None:
+            return self
+        state = placement.state()
+        found = self._remembered(placement, state)
+        if found is None:
+            with _PLACING, torch.no_grad():
+                found = self._remembered(placement, state)
+                if found is None:
+                    found = self.holding(placement(self.x))
+                    if self._placed is None:
+                        self._placed = WeakKeyDictionary()
+                    self._placed[placement] = state, found
+        return found
+
+    def _remembered(self: V, placement: Placement, state: tuple[int, ...]) -> V | None:
+        known: Any = None if self._placed is None else self._placed.get(placement)
+        return None if known is None or known[0] != state else known[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_placed"}
+
+
+def check_same_kind(left: Points, right: Points) -> None:
+    """Raise TypeError unless both sets hold points of one kind."""
+    if type(left) is not type(right):
+        raise TypeError(
+            f"points of different kinds cannot be combined: {type(left).__name__}, {type(right).__name__}"
+        )
+
+
+def equal_weights(which: Tensor, groups: int, dtype: torch.dtype) -> Tensor:
+    """1 over the size of its group for each i."""
+    return (1 / torch.bincount(which, minlength=groups).to(dtype))[which]
+
+
+def mask(values: Tensor, rows: Blocks, columns: Blocks) -> Tensor:
+    """Values with 0 where either side is padding."""
+    if not rows.full:
+        values = values * rows.mask[:, :, None]
+    return values if columns.full else values * columns.mask[:, None, :]
+
+
+def block_by_block(
+    evaluate: Evaluate, left: Points, rows: Blocks, right: Points, columns: Blocks
+) -> Tensor:  # fmt: skip
+    """`Points.between` for points that are compared on the CPU, one block after another."""
+    out = torch.zeros(len(rows), rows.index.shape[1], columns.index.shape[1], dtype=left.dtype)
+    for block, i, j in zip(out, rows.index.cpu().numpy(), columns.index.cpu().numpy(), strict=True):
+        i, j = i[i >= 0], j[j >= 0]
+        if len(i) and len(j):
+            block[: len(i), : len(j)] = evaluate(left.x[i], right.x[j])
+    return out.to(left.device)

@@ -1,0 +1,81 @@
+"""Points as rows of a tensor."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.backend import cuts
+from hck.backend.blocks import Blocks
+from hck.points.base import Evaluate, Points, VectorPoints, equal_weights, mask
+
+_CHUNK = 2**17  # numbers gathered at once: about what a cache holds
+_AT_ONCE = 2**26  # kernel values
+
+
+class DensePoints(VectorPoints):
+    """Rows of a tensor of shape (n, d)."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.x = x.contiguous()
+        self.dtype, self.device, self.n_features = x.dtype, x.device, x.shape[1]
+
+    def __len__(self) -> int:
+        return self.x.shape[0]
+
+    def take(self, index: Tensor) -> "DensePoints":
+        return DensePoints(self.x[index])
+
+    def to(self, device: torch.device) -> "DensePoints":
+        return DensePoints(self.x.to(device))
+
+    def join(self, others: list[Points]) -> "DensePoints":
+        return DensePoints(torch.cat([self.x, *(other.x for other in others)]))
+
+    def holding(self, x: Tensor) -> "DensePoints":
+        return DensePoints(x)
+
+    @property
+    def nbytes(self) -> int:
+        return self.x.nbytes
+
+    @property
+    def values_per_point(self) -> int:
+        return self.n_features
+
+    def project(self, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
+        return cuts.project(self.x, rows, directions.to(self.dtype), which)
+
+    def accumulate(self, rows: Tensor, weights: Tensor, which: Tensor, groups: int) -> Tensor:
+        out = torch.zeros(groups, self.n_features, dtype=self.dtype, device=self.device)
+        for part in self._chunks(rows):
+            out.index_add_(0, which[part], self.x[rows[part]] * weights[part, None])
+        return out
+
+    def variance(self, rows: Tensor, which: Tensor, groups: int) -> Tensor:
+        weights = equal_weights(which, groups, self.dtype)
+        mean = self.accumulate(rows, weights, which, groups)
+        out = torch.zeros_like(mean)
+        for part in self._chunks(rows):
+            squares = (self.x[rows[part]] - mean[which[part]]).square_()
+            out.index_add_(0, which[part], squares.mul_(weights[part, None]))
+        return out
+
+    def _chunks(self, rows: Tensor) -> list[slice]:
+        step = max(1, _CHUNK // self.n_features)
+        return [slice(i, i + step) for i in range(0, len(rows), step)]
+
+    def scaled(self, factor: Tensor) -> "DensePoints":
+        return DensePoints(self.x * factor.to(self.x))
+
+    def numpy(self, rows: Tensor) -> np.ndarray:
+        return self.x[rows].cpu().numpy()
+
+    def between(self, evaluate: Evaluate, rows: Blocks, other: Points, columns: Blocks) -> Tensor:
+        z, n = other.x[columns.safe], rows.index.shape[1]
+        step = max(1, _AT_ONCE // max(1, z.shape[0] * z.shape[1]))  # temporaries are as large as the result
+        if n <= step:
+            return mask(evaluate(self.x[rows.safe], z), rows, columns)
+        out = z.new_empty(len(z), n, z.shape[1])
+        for i in range(0, n, step):
+            out[:, i : i + step] = evaluate(self.x[rows.safe[:, i : i + step]], z)
+        return mask(out, rows, columns)

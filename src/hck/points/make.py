@@ -1,0 +1,71 @@
+"""Data as points."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from hck.kernels.objects import object_array
+from hck.points.base import Points, VectorPoints, check_same_kind
+from hck.points.dense import DensePoints
+from hck.points.objects import ObjectPoints
+from hck.points.sparse import SparsePoints
+
+
+def as_points(
+    x: Any,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+    objects: bool = False,
+) -> Points:
+    """Wrap data as Points: a 2-D array or tensor, a scipy sparse matrix, or, with `objects`, any sequence.
+
+    By default tensors of floating-point numbers keep their dtype and stay where they are; all else is
+    float64 on the CPU.
+    """
+    if isinstance(x, Points):
+        return x
+    if isinstance(x, Tensor):
+        dtype = x.dtype if dtype is None and x.dtype.is_floating_point else dtype
+        device = x.device if device is None else device
+    dtype = torch.float64 if dtype is None else dtype
+    device = torch.device("cpu" if device is None else device)
+    if objects:
+        return ObjectPoints(object_array(x), dtype, device)
+    if sp.issparse(x):
+        number = np.float64 if dtype == torch.float64 else np.float32
+        return SparsePoints(sp.csr_matrix(x).astype(number, copy=False), dtype, device)
+    tensor = x if isinstance(x, Tensor) else as_tensor(np.asarray(x, order="C"))
+    if tensor.ndim != 2:
+        raise ValueError(
+            f"points must form a 2-D array (n_points, n_features), got shape {tuple(tensor.shape)}"
+        )
+    return DensePoints(tensor.to(device=device, dtype=dtype))
+
+
+def as_tensor(array: np.ndarray) -> Tensor:
+    """The same memory as a tensor, which nothing writes to."""
+    if array.flags.writeable:
+        return torch.from_numpy(array)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)
+
+
+def as_points_like(x: Any, points: Points) -> Points:
+    """Wrap data as Points of the same kind as others: dense data become sparse, or sparse dense."""
+    if isinstance(points, SparsePoints) and not (sp.issparse(x) or isinstance(x, Points)):
+        x = sp.csr_matrix(x.cpu().numpy() if isinstance(x, Tensor) else np.asarray(x))
+    if isinstance(points, DensePoints) and sp.issparse(x):
+        x = x.toarray()
+    if isinstance(points, DensePoints) and isinstance(x, DensePoints):
+        x = x.x  # perhaps of another dtype, or elsewhere
+    made = as_points(x, points.dtype, points.device, objects=isinstance(points, ObjectPoints))
+    check_same_kind(points, made)
+    expected = getattr(points, "n_features", None)
+    if isinstance(made, VectorPoints) and made.n_features != expected:
+        raise ValueError(f"these points have {made.n_features} features where {expected} are expected")
+    return made

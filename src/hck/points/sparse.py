@@ -1,0 +1,72 @@
+"""Points as rows of a sparse matrix."""
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from hck.backend.blocks import Blocks
+from hck.points.base import Evaluate, Points, VectorPoints, block_by_block, equal_weights
+
+
+class SparsePoints(VectorPoints):
+    """Rows of a CSR matrix, never made dense as a whole."""
+
+    def __init__(self, x: sp.csr_matrix, dtype: torch.dtype, device: torch.device) -> None:
+        self.x = x
+        self.dtype, self.device, self.n_features = dtype, device, x.shape[1]
+
+    def __len__(self) -> int:
+        return self.x.shape[0]
+
+    def take(self, index: Tensor) -> "SparsePoints":
+        return self.holding(self.x[index.cpu().numpy()])
+
+    def to(self, device: torch.device) -> "SparsePoints":
+        return SparsePoints(self.x, self.dtype, device)
+
+    def join(self, others: list[Points]) -> "SparsePoints":
+        return self.holding(sp.vstack([self.x, *(other.x for other in others)], format="csr"))
+
+    def holding(self, x: sp.csr_matrix) -> "SparsePoints":
+        return SparsePoints(x, self.dtype, self.device)
+
+    @property
+    def nbytes(self) -> int:
+        return self.x.data.nbytes + self.x.indices.nbytes + self.x.indptr.nbytes
+
+    @property
+    def values_per_point(self) -> int:
+        return 0
+
+    def project(self, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
+        part = self.x[rows.cpu().numpy()]
+        row = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        weights = part.data * directions.cpu().numpy()[which.cpu().numpy()[row], part.indices]
+        out = np.bincount(row, weights=weights, minlength=part.shape[0])
+        return torch.from_numpy(out).to(self.device, self.dtype)
+
+    def accumulate(self, rows: Tensor, weights: Tensor, which: Tensor, groups: int) -> Tensor:
+        return self._gather(self.x, rows, weights, which, groups)
+
+    def variance(self, rows: Tensor, which: Tensor, groups: int) -> Tensor:
+        weights = equal_weights(which, groups, self.dtype)
+        squares = self._gather(self.x.multiply(self.x), rows, weights, which, groups)
+        return squares - self.accumulate(rows, weights, which, groups).square()
+
+    def _gather(
+        self, x: sp.csr_matrix, rows: Tensor, weights: Tensor, which: Tensor, groups: int
+    ) -> Tensor:  # fmt: skip
+        pick = (which.cpu().numpy(), rows.cpu().numpy())
+        gather = sp.csr_matrix((weights.cpu().numpy(), pick), shape=(groups, len(self)))
+        return torch.from_numpy((gather @ x).toarray()).to(self.device, self.dtype)
+
+    def scaled(self, factor: Tensor) -> "SparsePoints":
+        data = self.x.data * factor.cpu().numpy().astype(self.x.dtype)[self.x.indices]
+        return self.holding(sp.csr_matrix((data, self.x.indices, self.x.indptr), shape=self.x.shape))
+
+    def numpy(self, rows: Tensor) -> sp.csr_matrix:
+        return self.x[rows.cpu().numpy()]
+
+    def between(self, evaluate: Evaluate, rows: Blocks, other: Points, columns: Blocks) -> Tensor:
+        return block_by_block(evaluate, self, rows, other, columns)
