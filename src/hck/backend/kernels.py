@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks
+from hck.backend.cpu.arrays import flat
+from hck.backend.cuda.compiler import has_triton
 from hck.backend.gradients import wants_gradient
-from hck.backend.linalg import flat, has_triton
 
 NAMES = ("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52")
 # Beyond, distances are a matrix product's work; but on a CPU not in small blocks, where to gather and to

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.backend.blocks import Batch
+from hck.backend.kinds import kind_of
 from hck.backend.memory import at_once
 from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.backend.progress import track
@@ -130,6 +131,7 @@ class Factor:
         What the roots send on: a row for each node above (`Layout.above`).
     """
 
+    @torch.no_grad()
     def __init__(
         self,
         source: Source,
@@ -168,16 +170,15 @@ class Factor:
         layout, filtered = self.layout, self.filtered
         source.prepare_leaves()
         boxes = {level: self._inbox(level, inboxes) for level in layout.leaf_levels}
-        alone = self.device.type != "cpu"  # no other batch is worked on at the same time
+        together = kind_of(self.device).is_host  # other batches are worked on at the same time
 
         def work(k: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Inbox | None]:
             batch, where, box = layout.leaves[k], layout.within_level(k), boxes[layout.leaf_levels[k]]
             variance = noise[batch.index]
             if not batch.full:
                 variance = variance.where(batch.mask, 1)
-            private = (
-                None if alone or layout.leaves_closed[k] else Inbox.empty(len(where), self.rank, filtered.b)
-            )
+            shared = together and not layout.leaves_closed[k]
+            private = Inbox.empty(len(where), self.rank, filtered.b) if shared else None
             to = where if private is None else torch.arange(len(where), device=where.device)
             factor, y, a, half = leaf_up(
                 source.leaf(k), variance, filtered.b[batch.index], private or box, to
@@ -234,7 +235,7 @@ class Factor:
         step = at_once(
             stop - first, self.layout.tree.n_leaves // 2, each, 9 * self.rank**3, self.budget, self.device
         )
-        if self.device.type != "cpu":
+        if not kind_of(self.device).is_host:
             return chunks(first, stop, step)
         parent = self.layout.parent[first:stop].tolist()
         found, start = [], 0
@@ -258,6 +259,7 @@ class Factor:
         w, _ = self.solve_padded(self.layout.pad(b, like))
         return self.layout.unpad(w).reshape(np.shape(b))
 
+    @torch.no_grad()
     def solve_padded(self, b: Tensor) -> tuple[Tensor, Tensor]:
         """The solution w of (K_h + noise) w = b and what the leaves hear of it, all in the tree's order.
 
@@ -275,6 +277,7 @@ class Factor:
         """
         return self.smooth(filter_up(self, b))
 
+    @torch.no_grad()
     def smooth(self, filtered: Filtered) -> tuple[Tensor, Tensor]:
         """The same for right-hand sides that have gone up."""
         b = filtered.b
@@ -284,6 +287,7 @@ class Factor:
         w[-1] = 0
         return w, ambient
 
+    @torch.no_grad()
     def posterior(self, above: Tensor | None = None) -> Tensor:
         """P, the covariance of every inner node's latent given all data: shape (slots, r, r).
 
@@ -319,6 +323,7 @@ class Factor:
         factor, m = linalg.unpack(part.packed[at], part.diagonal[at])
         return linalg.unwhiten_(factor.contiguous(), part.whitened[at] @ m)[0]
 
+    @torch.no_grad()
     def inverse(self) -> HierarchicalMatrix:
         """(K_h + noise)⁻¹ as a hierarchical matrix: D⁻¹, D⁻¹V, J and −P in place of D, V, W and I."""
         residual = [linalg.inverse(factor) for factor in self.leaf_factor]
@@ -330,6 +335,7 @@ class Factor:
                 gain.append(linalg.unwhiten_(factor, h @ m))
         return HierarchicalMatrix(self.layout, residual, basis, torch.cat(gain), -self.posterior())
 
+    @torch.no_grad()
     def inverse_diagonal(self, above: Tensor | None = None) -> Tensor:
         """The diagonal of (K_h + noise)⁻¹, in the original order; `above` as for `posterior`."""
         covariance = self.posterior(above)

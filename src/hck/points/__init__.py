@@ -7,7 +7,6 @@ The rest of the package never asks what a point is. It asks for kernel values be
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +14,10 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from hck.backend import cuts
 from hck.backend.blocks import Blocks
 from hck.backend.gradients import wants_gradient
 from hck.backend.kernels import Profile, fusable, fused_cross
-from hck.backend.linalg import flat, has_triton
-from hck.backend.parallel import chunks, for_each, grain
 from hck.kernels.objects import object_array
 
 if TYPE_CHECKING:
@@ -125,21 +123,7 @@ class DensePoints(VectorPoints):
         return self.n_features
 
     def project(self, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
-        directions = directions.to(self.dtype).contiguous()
-        if self.device.type != "cpu":
-            if has_triton():
-                return import_module("hck.backend.cuda.cuts").project(self.x, rows, directions, which)
-            return (self.x[rows] * directions[which]).sum(1)
-        out = torch.empty(len(rows), dtype=self.dtype)
-        x, d, turned = flat(self.x), self.n_features, flat(directions)
-        numbers, picks, values = flat(rows), flat(which), flat(out)
-        compiled = import_module("hck.backend.cpu.cuts")
-
-        def work(part: slice) -> None:
-            compiled.project(x, d, numbers[part], turned, picks[part], values[part])
-
-        for_each(work, chunks(0, len(rows), grain(len(rows), 1000 + 4 * self.n_features)), self.device)
-        return out
+        return cuts.project(self.x, rows, directions, which)
 
     def accumulate(self, rows: Tensor, weights: Tensor, which: Tensor, groups: int) -> Tensor:
         out = torch.zeros(groups, self.n_features, dtype=self.dtype, device=self.device)

@@ -1,0 +1,51 @@
+"""The CPU: compiled code, loaded when it is first used, since that takes a second."""
+
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from hck.backend.blocks import Segments
+from hck.backend.kernels import compiled_kernels
+from hck.backend.machine import Algebra, Machine
+from hck.backend.steps import Steps
+
+
+class CPU(Machine):
+    """The machine itself; all that takes long is compiled."""
+
+    def send(self, tensor: Tensor, device: torch.device) -> Tensor:
+        return tensor
+
+    def algebra(self, dtype: torch.dtype) -> Algebra:
+        return _algebra(dtype.itemsize)
+
+    def steps(self, dtype: torch.dtype) -> Steps:
+        return _steps(dtype.itemsize)
+
+    def project(self, x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
+        from hck.backend.cpu import halving
+
+        return halving.project(x, rows, directions, which)
+
+    def separate(self, nodes: Segments, value: Tensor) -> tuple[Tensor, Tensor]:
+        from hck.backend.cpu import halving
+
+        return halving.separate(nodes, value)
+
+
+@cache
+def _algebra(itemsize: int) -> Algebra:
+    """For numbers of this size."""
+    from hck.backend.cpu import stacks, tile
+
+    tile.provide(itemsize)
+    return stacks.CompiledAlgebra()
+
+
+@cache
+def _steps(itemsize: int) -> Steps:
+    from hck.backend.cpu import sweeps
+
+    compiled_kernels(itemsize)
+    return sweeps.CompiledSteps()

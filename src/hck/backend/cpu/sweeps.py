@@ -1,0 +1,88 @@
+"""The steps of the sweeps on the CPU: from tensors to compiled code (`hck.backend.cpu.steps`) and back."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.backend import linalg
+from hck.backend.cpu import steps
+from hck.backend.cpu.arrays import flat
+from hck.backend.kernels import arguments
+from hck.backend.reuse import room
+from hck.backend.steps import LEAF, NODE, ROOT, Leaves, Nodes, Parents, Recipe
+
+
+class CompiledSteps:
+    """What `hck.backend.steps` offers."""
+
+    def leaf_up(self, leaves: Leaves, parents: Parents) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        a = leaves.b.contiguous()
+        (count, n, k), r, nothing = a.shape, parents.mean.shape[1], a.new_empty(0)
+        if isinstance(leaves.values, Recipe):
+            own, far = room((count, n, n), a.dtype, a.device), nothing
+        else:
+            own, far = (values.contiguous() for values in leaves.values)
+        if leaves.landmark is None:
+            landmark, y, far = nothing, far, nothing
+        else:
+            landmark, y = leaves.landmark, room((count, n, r), a.dtype, a.device)
+        half, jitter = np.empty(count), np.empty(count)
+        recipe = _recipe(leaves.values, a)
+        steps.leaf_up(
+            recipe,
+            steps.Leaves(*map(flat, (own, far, landmark, leaves.which, leaves.noise, a, y)), half, jitter),
+            _parents(parents),
+            steps.Sizes(n, r, k, len(recipe.scale)),
+            _factoring((n, n), a),
+        )
+        linalg.warn_of_jitter(jitter, own.dtype, LEAF)
+        return own, y, a, torch.tensor(half.sum())
+
+    def node_up(
+        self, nodes: Nodes, parents: Parents
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+        xi, nu = nodes.information.contiguous(), nodes.mean.contiguous()
+        (count, r, k), nothing = nu.shape, xi.new_empty(0)
+        far = nothing if isinstance(nodes.values, Recipe) else nodes.values
+        own, above = (nothing if c is None else c for c in (nodes.own, nodes.above))
+        h, q, diagonal = room(xi.shape, xi.dtype, xi.device), torch.empty_like(nu), xi.new_empty(count, r)
+        half, jitter = np.empty(count), np.empty((count, 2))
+        recipe = _recipe(nodes.values, xi)
+        arrays = map(flat, (xi, far, own, above, nodes.which, nu, h, q, diagonal))
+        steps.node_up(
+            recipe,
+            steps.Nodes(*arrays, half, jitter.ravel()),
+            _parents(parents),
+            steps.Sizes(r, r, k, len(recipe.scale)),
+            _factoring((4, r, r), xi),
+        )
+        linalg.warn_of_jitter(jitter[:, 0], xi.dtype, NODE)
+        linalg.warn_of_jitter(jitter[:, 1], xi.dtype, ROOT)
+        return xi, diagonal, h, nu, q, torch.tensor(half.sum())
+
+    def node_down(self, factors: tuple[Tensor, Tensor, Tensor], nu: Tensor, q: Tensor, z: Tensor) -> Tensor:
+        z = z.contiguous()
+        steps.node_down(steps.Filtered(*map(flat, (*factors, nu, q))), flat(z), *z.shape[1:])
+        return z
+
+    def leaf_down(self, factor: Tensor, y: Tensor, a: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        w, d = a.contiguous(), z.contiguous()
+        steps.leaf_down(*map(flat, (factor, y, w, d)), steps.Sizes(*y.shape[1:], a.shape[2], 0))
+        return w, d
+
+
+def _recipe(values: Recipe | Tensor | tuple[Tensor, Tensor], like: Tensor) -> "steps.Recipe":
+    """For compiled code; nothing, and -1 for the kernel, if values are given."""
+    if not isinstance(values, Recipe):
+        nothing, position = flat(like.new_empty(0)), np.empty(0, np.int64)
+        return steps.Recipe(nothing, position, nothing, position, nothing, -1, 1.0)
+    sides = map(flat, (values.left, values.rows, values.right, values.columns))
+    return steps.Recipe(*sides, *arguments(values.profile, values.left))
+
+
+def _parents(parents: Parents) -> "steps.Parents":
+    return steps.Parents(flat(parents.information), flat(parents.mean), flat(parents.where))
+
+
+def _factoring(spare: tuple[int, ...], like: Tensor) -> "steps.Factoring":
+    return steps.Factoring(*linalg.jitters(like.dtype), flat(room(spare, like.dtype, like.device)))
