@@ -1,6 +1,7 @@
 """Covariance tapering against dense algebra."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy.stats import multivariate_normal
 
 from hck.approximations.taper import wendland
 from hck.approximations.tapered import Tapered
+from hck.backend.kinds import KINDS
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Gaussian, Laplace, Matern
 from hck.points import as_points
@@ -42,11 +44,12 @@ def small(monkeypatch):
     sizes = {"_AT_ONCE": 5000, "ROWS": 50}
     for module, values in {
         "tapered": sizes,
-        "taper": {**sizes, "_TILE": {"cpu": 2000}},
+        "taper": sizes,
         "sparse_cholesky": {"_LEAF": 5},
     }.items():
         for name, value in values.items():
             monkeypatch.setattr(f"hck.approximations.{module}.{name}", value)
+    monkeypatch.setitem(KINDS, "cpu", replace(KINDS["cpu"], distances=2000))
 
 
 def dense(kernel, radius, x, smoothness=1, metric=1.0):

@@ -14,12 +14,12 @@ from hck.approximations.base import Approximation, Factorization
 from hck.approximations.conjugate_gradients import Solution, conjugate_gradients
 from hck.approximations.trees import TreeKernel
 from hck.backend.blocks import Blocks
+from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.kernels import Kernel
 from hck.points import Points, Values, as_points_like, cross, self_values
 
-_TILE = {"cpu": 1024, "cuda": 8192}
 _AT_ONCE = 256  # new points whose variances are found together
 
 
@@ -76,7 +76,7 @@ class Exact(Approximation):
     @cached_property
     def parts(self) -> list[slice]:
         """Rows, and columns, of the tiles."""
-        return chunks(0, len(self.points), _TILE[self.points.device.type])
+        return chunks(0, len(self.points), kind_of(self.points.device).tile)
 
     def __matmul__(self, b: Tensor) -> Tensor:
         columns = self.columns(b)
@@ -277,7 +277,7 @@ class ExactPredictor:
     def __call__(self, x: Any, verbose: bool = False) -> Tensor:
         x = as_points_like(x, self.points)
         out = self.weights.new_zeros(len(x), self.weights.shape[1])
-        tile = _TILE[x.device.type]
+        tile = kind_of(x.device).tile
         parts = chunks(0, len(self.points), tile)
 
         def work(rows: slice) -> None:

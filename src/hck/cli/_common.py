@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from hck.backend.files import replacing
+from hck.backend.kinds import KINDS
 
 # Known without loading torch, so that help and completion are fast; tests see to it that nothing is missing.
-DEVICES = ("cpu", "cuda")
+DEVICES = tuple(KINDS)
 TIMES = ("fast", "balanced", "best")
 KERNELS = ("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52")
 APPROXIMATIONS = ("hierarchical", "compositional", "independent", "exact", "nystrom", "fourier", "tapered")
@@ -117,10 +118,13 @@ def as_time(text: str) -> str | float:
 
 def check_device(device: str) -> str:
     """The device, if it is there."""
-    import torch
+    from hck.backend.device import is_available  # which imports torch
 
-    if one_of("--device", device.split(":")[0], DEVICES) == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"--device {device} was asked for, but torch finds no CUDA device: use cpu")
+    name = one_of("--device", device.split(":")[0], DEVICES)
+    if not is_available(device):
+        raise ValueError(
+            f"--device {device} was asked for, but torch finds no {name.upper()} device: use cpu"
+        )
     return device
 
 

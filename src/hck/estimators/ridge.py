@@ -15,6 +15,7 @@ from torch import Tensor
 
 from hck.approximations import Approximation, Predictor
 from hck.approximations.exact import ExactPredictor
+from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.backend.reuse import reusing
 from hck.errors import NotPositiveDefiniteError
@@ -232,7 +233,7 @@ class RidgeEstimator(HCKEstimator):
         points = super()._points(X) if self._takes_objects(X) else self._as_they_came(X)
         if isinstance(points, SparsePoints) and self._chooses_lengthscales():
             n, d = points.x.shape
-            if n * d <= _MOST_DENSE and (d <= MOST_LENGTHSCALES or points.device.type != "cpu"):
+            if n * d <= _MOST_DENSE and (d <= MOST_LENGTHSCALES or kind_of(points.device).makes_dense):
                 dense = torch.from_numpy(points.x.toarray())
                 return DensePoints(dense.to(points.device, points.dtype))
         return points
@@ -349,9 +350,8 @@ class RidgeEstimator(HCKEstimator):
             leaf_size = int(self.partition.size[self.partition.leaves].max())
             n_trees = n_trees or 1
         if leaf_size is None:
-            # one leaf is one large factorization, which suits a GPU
-            single = 0.25 if points.device.type == "cpu" else 2.0
             size = len(points), points.values_per_point or UNKNOWN
+            single = kind_of(points.device).single_leaf
             return forest_shape(*size, work, memory, n_trees, single=single)
         several = 8 if leaf_size < len(points) else 1
         return Shape(n_trees or several, leaf_size, max(1, min(leaf_size, len(points)) // 8))

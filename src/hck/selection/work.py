@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-# Operations per second that a fit gets done, roughly: of two CPU cores, and of a data-centre GPU.
-_RATE = {"cpu": 7e10, "cuda": 3e12}
+from hck.backend.kinds import KINDS, kind_of
+
 UNKNOWN = 500  # features that a value of a kernel costs as much as, where points have none
 
 _SHARE = {"fast": 0.2, "balanced": 1.0, "best": 8.0}
@@ -27,9 +27,8 @@ def allowed_work(fit_time: Any, n: int, device: torch.device) -> float:
         GPU four times as much work is done, in less time.
     """
     if isinstance(fit_time, str):
-        more = 1.0 if device.type == "cpu" else 4.0
-        return _SHARE[fit_time] * more * _RATE["cpu"] * (30 + n / 2000)
-    return float(fit_time) * _RATE[device.type]
+        return _SHARE[fit_time] * kind_of(device).more_work * KINDS["cpu"].rate * (30 + n / 2000)
+    return float(fit_time) * kind_of(device).rate
 
 
 def tree_work(n: int, d: int, leaf_size: int, rank: int) -> float:
