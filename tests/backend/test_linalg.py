@@ -248,3 +248,25 @@ def test_infinity(n):
     matrix[1, n - 1, n - 1] = torch.inf
     with pytest.raises(NotPositiveDefiniteError, match="NaN or infinity in 1 of 3"):
         factor(matrix)
+
+
+def test_large_matrices_by_torch():
+    matrix = definite(300, 300)
+    assert torch.equal(linalg.cholesky(matrix, "x"), torch.linalg.cholesky(matrix))
+    stack = torch.stack([definite(5, 5), indefinite_by(1e-11, 5)])
+    with pytest.warns(NumericalWarning, match="the test matrix was not positive definite in 1 of 2"):
+        lower = linalg.cholesky(stack, "the test matrix")
+    torch.testing.assert_close(lower @ lower.mT, stack, rtol=0, atol=1e-9)
+    with pytest.raises(NotPositiveDefiniteError, match="the test matrix is not positive definite in 1 of 1"):
+        linalg.cholesky(indefinite_by(1e-11), "the test matrix", mend=False)
+    with pytest.raises(NotPositiveDefiniteError, match="NaN"):
+        linalg.cholesky(torch.full((3, 3), torch.nan, dtype=torch.float64), "the test matrix")
+
+
+def test_nothing_is_recorded(kept):
+    matrix, right = definite(2, 6, 6).requires_grad_(), normal(2, 6, 1).requires_grad_()
+    before = right.detach().clone()
+    factored = linalg.factor_(matrix.clone(), "x")
+    solved = linalg.unwhiten_(factored, linalg.whiten_(factored, right.clone()))
+    assert not solved.requires_grad
+    torch.testing.assert_close(definite(2, 6, 6) @ solved, before, rtol=0, atol=1e-12)

@@ -95,13 +95,10 @@ class Directions:
     spares: int
 
 
-def halves_at_once(device: torch.device) -> bool:
-    """Whether `halve_all` can be asked for."""
-    return kind_of(device).is_host
-
-
-def halve_all(x: Tensor, order: Tensor, nodes: Halvings, directions: Directions) -> tuple[Tensor, Tensor]:
-    """Halve nodes by projections of their points, all levels, in the CPU's memory.
+def halve_all(
+    x: Tensor, order: Tensor, nodes: Halvings, directions: Directions
+) -> tuple[Tensor, Tensor] | None:
+    """Halve nodes by projections of their points, all levels at once; None where a device cannot.
 
     Parameters
     ----------
@@ -114,6 +111,4 @@ def halve_all(x: Tensor, order: Tensor, nodes: Halvings, directions: Directions)
     below, above : Tensor of shape (nodes,)
         As for `separate`.
     """
-    from hck.backend.cpu import halving
-
-    return halving.halve_all(x, order, nodes, directions)
+    return kind_of(x.device).machine().halve_all(x, order, nodes, directions)

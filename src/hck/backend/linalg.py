@@ -77,20 +77,22 @@ def without_waiting(work: Callable[[], Result], device: torch.device) -> Result:
     return work()
 
 
-def cholesky(matrix: Tensor, what: str) -> Tensor:
+def cholesky(matrix: Tensor, what: str, mend: bool = True) -> Tensor:
     """L of one symmetric matrix (n, n) or of a stack of them, lower triangular, on any device.
 
-    For matrices that are large, or few: torch's own factorization. Jitter and errors as in `factor_`.
+    For matrices that are large, or few: torch's own factorization. Jitter and errors as in `factor_`; without
+    `mend` there is no jitter.
     """
+    first, last = jitters(matrix.dtype) if mend else (1.0, 0.0)
     stack = matrix.detach().reshape(-1, *matrix.shape[-2:])
 
     def factor(upper: Tensor) -> tuple[Tensor, Tensor]:
         lower, failed = torch.linalg.cholesky_ex(upper.mT)  # which reads the lower triangle
         return lower, failed
 
-    lower, jitter = with_jitter(factor, stack.mT, *jitters(matrix.dtype))
+    lower, jitter = with_jitter(factor, stack.mT, first, last)
     if jitter is not None:
-        warn_of_jitter(jitter, matrix.dtype, what)
+        warn_of_jitter(jitter, matrix.dtype, what, last)
     return lower.reshape(matrix.shape)
 
 
@@ -162,14 +164,19 @@ def jitters(dtype: torch.dtype) -> tuple[float, float]:
     return (1e-13, 1e-7) if dtype == torch.float64 else (1e-6, 1e-3)
 
 
-def warn_of_jitter(jitter: np.ndarray | Tensor, dtype: torch.dtype, what: str) -> None:
+def warn_of_jitter(
+    jitter: np.ndarray | Tensor, dtype: torch.dtype, what: str, last: float | None = None
+) -> None:
     """Say which members of a stack needed a jitter; raise an error if none was enough.
 
     Parameters
     ----------
     jitter : array of shape (members,)
         What was added to each member; infinite where nothing helps, NaN where a member is not finite.
+    last : float, optional
+        The largest relative jitter that was tried, by default that of `jitters`.
     """
+    last = jitters(dtype)[1] if last is None else last
     jitter = np.asarray(jitter.cpu() if isinstance(jitter, Tensor) else jitter)
     if not jitter.any():
         return
@@ -180,11 +187,11 @@ def warn_of_jitter(jitter: np.ndarray | Tensor, dtype: torch.dtype, what: str) -
             "check the kernel's values on this data"
         )
     if failed:
+        even = f", even with a jitter of {last:.0e} times its mean diagonal" if last else ""
         raise NotPositiveDefiniteError(
-            f"{what} is not positive definite in {failed} of {len(jitter)} blocks ({dtype}), even with a "
-            f"jitter of {jitters(dtype)[1]:.0e} times its mean diagonal. Raise alpha (the noise on the "
-            "training points) or jitter (the noise on the landmarks), use dtype='float64', or check that the "
-            "kernel is positive definite"
+            f"{what} is not positive definite in {failed} of {len(jitter)} blocks ({dtype}){even}. Use a "
+            "larger noise on the training points (alpha) or on the landmarks (jitter), use dtype='float64', "
+            "or check that the kernel is positive definite"
         )
     remedy = "alpha or jitter" if dtype == torch.float64 else "alpha or jitter, or dtype='float64',"
     warnings.warn(

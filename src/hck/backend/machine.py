@@ -10,6 +10,7 @@ from hck.backend.blocks import Segments, consecutive
 from hck.backend.torch import TorchAlgebra
 
 if TYPE_CHECKING:
+    from hck.backend.cuts import Directions, Halvings
     from hck.backend.steps import Steps
 
 
@@ -91,3 +92,9 @@ class Machine:
             order.copy_(padded[:-1])
         half = (size[:, None] + 1) // 2
         return table.gather(1, half - 1)[:, 0], table.gather(1, half)[:, 0]
+
+    def halve_all(
+        self, x: Tensor, order: Tensor, nodes: "Halvings", directions: "Directions"
+    ) -> tuple[Tensor, Tensor] | None:
+        """See `hck.backend.cuts.halve_all`."""
+        return None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import ranges
-from hck.backend.cuts import Directions, Halvings, halve_all, halves_at_once
+from hck.backend.cuts import Directions, Halvings, halve_all
 from hck.partition.cutter import Cutter, Frontier
 from hck.partition.rules import Rule
 from hck.points import DensePoints, Points, VectorPoints
@@ -92,7 +92,7 @@ class RandomProjection(HyperplaneCutter):
     def cut_all(
         self, points: Points, order: Tensor, leaf_size: int, generator: torch.Generator
     ) -> list[tuple[Tensor, Rule]] | None:
-        if not isinstance(points, DensePoints) or not halves_at_once(points.device):
+        if not isinstance(points, DensePoints):
             return None
         state, nodes = generator.get_state(), Halvings.of(len(points), leaf_size)
         if not nodes.counts:
@@ -105,13 +105,13 @@ class RandomProjection(HyperplaneCutter):
         directions = torch.cat([*(own for own, _ in drawn), spare])
         *first, first_spare = accumulate((len(own) for own, _ in drawn), initial=0)
         pick = torch.cat([which + at for (_, which), at in zip(drawn, first, strict=True)])
-        below, above = halve_all(points.x, order, nodes, Directions(directions, pick, len(spare)))
-        if _tied(below, above).any():  # to be mended, level by level
+        ends = halve_all(points.x, order, nodes, Directions(directions, pick, len(spare)))
+        if ends is None or _tied(*ends).any():  # to be done, or mended, level by level
             generator.set_state(state)
             torch.arange(len(order), out=order)
             return None
         rules = []
-        middles = ((below + above) / 2).split(nodes.counts)
+        middles = ((ends[0] + ends[1]) / 2).split(nodes.counts)
         for (own, _), at, which, middle in zip(drawn, first, pick.split(nodes.counts), middles, strict=True):
             is_spare = which >= first_spare
             which = torch.where(is_spare, which - first_spare + len(own), which - at)

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck.errors import NotPositiveDefiniteError
+from hck.backend import linalg
 from hck.points import Values
 from hck.selection.likelihood import Observations
 from hck.selection.loss import Loss
@@ -36,10 +36,7 @@ def left_out_loss(
     pairs = Values.between(kernel, points, points)
     matrix, relative = pairs.tensor()[0], _relative_noise(sample, y)
     matrix.diagonal().add_(noise.detach() * relative)
-    root, failed = torch.linalg.cholesky_ex(matrix)
-    if int(failed):
-        raise NotPositiveDefiniteError("the kernel's matrix on a sample is not positive definite")
-    inverse = torch.cholesky_inverse(root)
+    inverse = torch.cholesky_inverse(linalg.cholesky(matrix, "the kernel's matrix on a sample"))
     solved, diagonal = inverse @ y, inverse.diagonal()
     predicted = (y - solved / diagonal[:, None]).double().cpu().numpy()
     slope = torch.from_numpy(loss.gradient(predicted)).to(y)

@@ -1,11 +1,13 @@
 """The CPU: compiled code, loaded when it is first used, since that takes a second."""
 
 from functools import cache
+from types import ModuleType
 
 import torch
 from torch import Tensor
 
 from hck.backend.blocks import Segments
+from hck.backend.cuts import Directions, Halvings
 from hck.backend.kernels import compiled_kernels
 from hck.backend.machine import Algebra, Machine
 from hck.backend.steps import Steps
@@ -24,14 +26,15 @@ class CPU(Machine):
         return _steps(dtype.itemsize)
 
     def project(self, x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
-        from hck.backend.cpu import halving
-
-        return halving.project(x, rows, directions, which)
+        return _halving().project(x, rows, directions, which)
 
     def separate(self, nodes: Segments, value: Tensor) -> tuple[Tensor, Tensor]:
-        from hck.backend.cpu import halving
+        return _halving().separate(nodes, value)
 
-        return halving.separate(nodes, value)
+    def halve_all(
+        self, x: Tensor, order: Tensor, nodes: Halvings, directions: Directions
+    ) -> tuple[Tensor, Tensor]:
+        return _halving().halve_all(x, order, nodes, directions)
 
 
 @cache
@@ -49,3 +52,10 @@ def _steps(itemsize: int) -> Steps:
 
     compiled_kernels(itemsize)
     return sweeps.CompiledSteps()
+
+
+@cache
+def _halving() -> ModuleType:
+    from hck.backend.cpu import halving
+
+    return halving
