@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hck.approximations import Exact, Fourier, Nystrom, TreeKernel
 from hck.approximations.conjugate_gradients import conjugate_gradients
+from hck.backend.kinds import KINDS
 from hck.kernels import Gaussian, Matern
 from hck.points import as_points
 from hck.process import log_likelihood
@@ -37,7 +39,7 @@ def several_trees(x):
 
 @pytest.fixture(autouse=True)
 def several_tiles(monkeypatch):
-    monkeypatch.setattr("hck.approximations.exact._TILE", {"cpu": 50})
+    monkeypatch.setitem(KINDS, "cpu", replace(KINDS["cpu"], tile=50))
     monkeypatch.setattr("hck.approximations.exact._AT_ONCE", 10)
 
 

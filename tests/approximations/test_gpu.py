@@ -1,11 +1,14 @@
 """Approximations give the same results on a GPU as on the CPU."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from hck import HCKGaussianProcessRegressor, HCKRegressor
 from hck.approximations import Exact, Iterative, Nystrom, TreeKernel
 from hck.approximations.hierarchical import KINDS
+from hck.backend import kinds
 from hck.kernels import Gaussian, Laplace, Matern
 
 pytestmark = [
@@ -52,7 +55,8 @@ def compare(here, there):
 
 
 def test_exact_by_iteration(monkeypatch):
-    monkeypatch.setattr("hck.approximations.exact._TILE", {"cpu": 100, "cuda": 100})
+    for name, kind in kinds.KINDS.items():
+        monkeypatch.setitem(kinds.KINDS, name, replace(kind, tile=100))
     dense = torch.linalg.solve(KERNEL(X, X) + 0.1 * torch.eye(311, dtype=X.dtype), Y)
     for preconditioner in ("hierarchical", "nystrom", "fourier", None):
         how = Iterative(preconditioner, n_trees=2, tolerance=1e-10)

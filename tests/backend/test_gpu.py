@@ -128,7 +128,7 @@ def test_a_formula_with_a_shape(shape, dtype):
     x = normal(70, 4, dtype=dtype).cuda()
     block = Blocks(torch.arange(70, device="cuda")[None], full=True)
     profile = Profile(Formula(rational, smooth=True), 1.3, 2.0, shape)
-    there = fused_cross(profile, x, block, x, block)[0].double().cpu()
+    there = fused_cross(profile, (x, block), (x, block))[0].double().cpu()
     here = evaluate(profile, x.double().cpu(), x.double().cpu())
     torch.testing.assert_close(there, here, rtol=0, atol=2 * TOLERANCE[dtype])
 

@@ -16,7 +16,7 @@ TOLERANCE = {torch.float64: 1e-11, torch.float32: 2e-5}
 def values(name, scale, x, rows, columns, upper=False):
     kernel = make_kernel(name, scale)
     blocks = [Blocks(torch.as_tensor(index), full=bool((index >= 0).all())) for index in (rows, columns)]
-    return fused_cross(kernel.profile(), x, blocks[0], x, blocks[1], upper)
+    return fused_cross(kernel.profile(), (x, blocks[0]), (x, blocks[1]), upper)
 
 
 def by_the_formula(name, scale, x, rows, columns):

@@ -5,7 +5,8 @@ import warnings
 import pytest
 import torch
 
-from hck.backend import generic, linalg
+from hck.backend import linalg
+from hck.backend.kinds import KINDS, OTHER
 from hck.errors import NotPositiveDefiniteError, NumericalWarning
 
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-11}
@@ -41,12 +42,11 @@ def lower(factored):
     return factored.triu().mT
 
 
-@pytest.fixture(params=["compiled", "generic", "generic, inverse"])
+@pytest.fixture(params=["compiled", "torch"])
 def kept(request, monkeypatch):
-    """Compiled code, torch on a CPU, and torch made to believe that it is on a GPU, where factors are L⁻¹."""
-    if request.param != "compiled":
-        monkeypatch.setattr(linalg, "can_compile", lambda *tensors: False)
-    monkeypatch.setattr(generic, "is_inverse", lambda tensor: request.param == "generic, inverse")
+    """Compiled code, and torch, as on any device that has no code of its own, where factors are L⁻¹."""
+    if request.param == "torch":
+        monkeypatch.setitem(KINDS, "cpu", OTHER)
     return request.param
 
 
@@ -158,15 +158,6 @@ def test_failures_in_any_block_are_found(kept):
         factor(matrix)
 
 
-def test_gradients(monkeypatch):
-    for inverse in (False, True):
-        monkeypatch.setattr(generic, "is_inverse", lambda tensor, inverse=inverse: inverse)
-        matrix = definite(2, 6, 6).requires_grad_()
-        linalg.half_log_determinant(linalg.factor_(matrix, "x")).backward()
-        grad = matrix.grad + matrix.grad.mT  # only one triangle is read
-        torch.testing.assert_close(grad / 2, torch.linalg.inv(matrix.detach()) / 2)
-
-
 @both_types
 def test_jitter_for_the_members_that_fail_only(dtype):
     least = {torch.float32: 1e-5, torch.float64: 1e-11}[dtype]
@@ -233,16 +224,6 @@ def test_a_member_does_not_depend_on_the_others():
     assert torch.equal(lower(together), lower(torch.stack(apart)))
 
 
-def test_gradient_where_a_member_got_jitter():
-    matrix = torch.stack([definite(4, 4), indefinite_by(1e-11)]).requires_grad_()
-    with pytest.warns(NumericalWarning):
-        factored = linalg.factor_(matrix, "x")
-    linalg.half_log_determinant(factored).backward()
-    assert torch.isfinite(matrix.grad).all()
-    grad = (matrix.grad[0] + matrix.grad[0].mT) / 2
-    torch.testing.assert_close(grad, torch.linalg.inv(matrix[0].detach()) / 2)
-
-
 @both_types
 def test_indefinite_matrices_are_errors_that_say_what_to_do(kept, dtype):
     matrix = torch.stack([definite(4, 4, dtype=dtype), indefinite_by(0.1, dtype=dtype)])
@@ -267,3 +248,25 @@ def test_infinity(n):
     matrix[1, n - 1, n - 1] = torch.inf
     with pytest.raises(NotPositiveDefiniteError, match="NaN or infinity in 1 of 3"):
         factor(matrix)
+
+
+def test_large_matrices_by_torch():
+    matrix = definite(300, 300)
+    assert torch.equal(linalg.cholesky(matrix, "x"), torch.linalg.cholesky(matrix))
+    stack = torch.stack([definite(5, 5), indefinite_by(1e-11, 5)])
+    with pytest.warns(NumericalWarning, match="the test matrix was not positive definite in 1 of 2"):
+        lower = linalg.cholesky(stack, "the test matrix")
+    torch.testing.assert_close(lower @ lower.mT, stack, rtol=0, atol=1e-9)
+    with pytest.raises(NotPositiveDefiniteError, match="the test matrix is not positive definite in 1 of 1"):
+        linalg.cholesky(indefinite_by(1e-11), "the test matrix", mend=False)
+    with pytest.raises(NotPositiveDefiniteError, match="NaN"):
+        linalg.cholesky(torch.full((3, 3), torch.nan, dtype=torch.float64), "the test matrix")
+
+
+def test_nothing_is_recorded(kept):
+    matrix, right = definite(2, 6, 6).requires_grad_(), normal(2, 6, 1).requires_grad_()
+    before = right.detach().clone()
+    factored = linalg.factor_(matrix.clone(), "x")
+    solved = linalg.unwhiten_(factored, linalg.whiten_(factored, right.clone()))
+    assert not solved.requires_grad
+    torch.testing.assert_close(definite(2, 6, 6) @ solved, before, rtol=0, atol=1e-12)

@@ -55,7 +55,7 @@ def test_budgets_must_be_finite():
 
 
 def test_without_a_budget_half_of_what_is_free(monkeypatch):
-    monkeypatch.setattr(hck.backend.memory, "_free_bytes", lambda device: 6000)
+    monkeypatch.setattr(hck.backend.memory, "free_bytes", lambda device: 6000)
     assert resolve_budget(None, CPU) == 3000
 
 

@@ -17,7 +17,7 @@ from hck.backend.kernels import fused_cross
 from hck.kernels import make_kernel
 x = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
 one = Blocks(torch.arange(2)[None], full=True)
-print(float(fused_cross(make_kernel("laplace").profile(), x, one, x, one)[0, 0, 1]))
+print(float(fused_cross(make_kernel("laplace").profile(), (x, one), (x, one))[0, 0, 1]))
 """
 
 

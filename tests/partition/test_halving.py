@@ -5,16 +5,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hck.backend import cuts
+from hck.backend.cpu import halving
+from hck.backend.cuts import Halvings
+from hck.backend.machine import Machine
 from hck.kernels import Gaussian
-from hck.partition import halving
 from hck.partition.cutter import Cutter, Frontier, grow
-from hck.partition.halving import Halvings, halve
 from hck.partition.hyperplane import KD, RandomProjection
 from hck.points import as_points
 
 WAYS = {
-    "selection": lambda frontier, value: halve(frontier, value)[:2],
-    "sorting": halving._separate_by_sorting,
+    "selection": lambda frontier, value: frontier.halve(value)[:2],
+    "sorting": Machine().separate,
 }
 both_ways = pytest.mark.parametrize("way", WAYS)
 
@@ -35,7 +37,7 @@ def frontiers(draw):
     value = torch.randint(distinct, (at,), generator=torch.Generator().manual_seed(1)).double()
     points = as_points(torch.zeros(at, 1, dtype=torch.float64))
     frontier = Frontier(
-        points, Gaussian(), order, torch.tensor(start), torch.tensor(sizes), torch.Generator()
+        order, torch.tensor(start), torch.tensor(sizes), points, Gaussian(), torch.Generator()
     )
     return frontier, value
 
@@ -63,14 +65,14 @@ def test_halves(way, case):
 
 def test_sizes():
     frontier = Frontier(
-        as_points(torch.rand(9, 1)),
-        Gaussian(),
         torch.arange(9),
         torch.tensor([0, 4]),
         torch.tensor([4, 5]),
+        as_points(torch.rand(9, 1)),
+        Gaussian(),
         torch.Generator(),
     )
-    assert halve(frontier, torch.rand(9))[2].tolist() == [[2, 2], [3, 2]]
+    assert frontier.halve(torch.rand(9))[2].tolist() == [[2, 2], [3, 2]]
 
 
 @pytest.mark.parametrize("kind", [RandomProjection, KD])
@@ -103,7 +105,7 @@ def test_nodes_that_are_halved(n, leaf_size):
     assert not level
     for i, children in enumerate(nodes.child.tolist()):
         start = int(nodes.start[i])
-        for c, size in zip(children, halving._halves(nodes.size[i : i + 1])[0].tolist(), strict=True):
+        for c, size in zip(children, cuts.halves(nodes.size[i : i + 1])[0].tolist(), strict=True):
             assert (c >= 0) == (size > leaf_size)
             assert c < 0 or (int(nodes.start[c]), int(nodes.size[c])) == (start, size)
             start += size
@@ -170,8 +172,8 @@ def test_medians_of_any_values(kind, n, dtype, seed):
     }[kind].to(dtype)
     points = as_points(torch.zeros(n, 1, dtype=dtype))
     whole = torch.tensor([0]), torch.tensor([n])
-    frontier = Frontier(points, Gaussian(), torch.arange(n), *whole, torch.Generator())
-    below, above, child = halve(frontier, value)
+    frontier = Frontier(torch.arange(n), *whole, points, Gaussian(), torch.Generator())
+    below, above, child = frontier.halve(value)
     half, ordered = int(child[0, 0]), value.sort().values
     assert float(below[0]) == float(ordered[half - 1])
     assert float(above[0]) == float(ordered[half])

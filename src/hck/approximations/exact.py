@@ -15,13 +15,13 @@ from hck.approximations.conjugate_gradients import Solution, conjugate_gradients
 from hck.approximations.factorization import Factorization
 from hck.approximations.guides import Guides
 from hck.backend.blocks import Blocks
+from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.kernels import Kernel, make_kernel
 from hck.points import KernelBlocks, Points, as_points, as_points_like, cross, self_values
 from hck.settings import Settings
 
-_TILE = {"cpu": 1024, "cuda": 8192}
 _AT_ONCE = 256  # new points whose variances are found together
 
 
@@ -92,7 +92,7 @@ class Exact(Approximation):
     @cached_property
     def parts(self) -> list[slice]:
         """Rows, and columns, of the tiles."""
-        return chunks(0, len(self.points), _TILE[self.points.device.type])
+        return chunks(0, len(self.points), kind_of(self.points.device).tile)
 
     def __matmul__(self, b: Tensor) -> Tensor:
         columns = self.columns(b)
@@ -240,7 +240,7 @@ class ExactPredictor:
     def __call__(self, x: Any, verbose: bool = False) -> Tensor:
         x = as_points_like(x, self.points)
         out = self.weights.new_zeros(len(x), self.weights.shape[1])
-        tile = _TILE[x.device.type]
+        tile = kind_of(x.device).tile
         parts = chunks(0, len(self.points), tile)
 
         def work(rows: slice) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from hck.approximations.base import Approximation
 from hck.approximations.factorization import Factorization, Solution, times
+from hck.backend import linalg
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Kernel
 from hck.points import Points, as_points_like
@@ -135,11 +136,7 @@ class FeatureFactorization(Factorization):
             if b is not None:
                 projected.addmm_(scaled.mT, b[part].double() * self.noise[part].double().rsqrt()[:, None])
         gram.diagonal().add_(1)
-        self.root, failed = torch.linalg.cholesky_ex(gram)
-        if bool(failed):
-            raise NotPositiveDefiniteError(
-                "the noise is too small for this type of numbers: use a larger one"
-            )
+        self.root = linalg.cholesky(gram, "the matrix I + Φᵀ N⁻¹ Φ of a kernel of low rank")
         self.log_determinant = 2 * self.root.diagonal().log().sum() + self.noise.double().log().sum()
         self.coefficients = self._solve(projected)  # A⁻¹ Φᵀ N⁻¹ b
 

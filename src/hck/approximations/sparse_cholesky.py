@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from hck.errors import NotPositiveDefiniteError
+from hck.backend import linalg
 
 _LEAF = 96  # points that are eliminated together
 _MOST_BETWEEN = 0.8  # of a half; if more of its points touch the other half, nothing is gained by a cut
@@ -140,12 +140,8 @@ class Cholesky:
             matrix.view(-1)[front.spot] = values[front.entry]
             for where, complement in waiting.pop(number, ()):
                 matrix[where[:, None], where] += complement
-            root, failed = torch.linalg.cholesky_ex(matrix[:own, :own])
-            if bool(failed):
-                raise NotPositiveDefiniteError(
-                    "the tapered kernel with this noise is not positive definite in this type of numbers: "
-                    "use a larger noise"
-                )
+            # what is left of a singular matrix here is nothing that a jitter could be relative to
+            root = linalg.cholesky(matrix[:own, :own], "the tapered kernel with this noise", mend=False)
             below = torch.linalg.solve_triangular(root, matrix[own:, :own].mT, upper=False).mT
             if len(front.rest):
                 complement = matrix[own:, own:].addmm_(below, below.mT, alpha=-1).clone()

@@ -12,7 +12,8 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from hck.backend.blocks import Batch, Blocks, batches, owners
+from hck.backend.blocks import Batch, Blocks, batches, owners, positions
+from hck.backend.kinds import kind_of
 from hck.backend.parallel import chunks
 from hck.backend.progress import track
 from hck.kernels import Kernel
@@ -23,7 +24,6 @@ _AT_ONCE = 2**22  # numbers gathered together
 ROWS = 2**14  # points whose neighbours are sought together
 _SAMPLED, _DISTANCES = 500, 2**24  # to choose a radius: points at least, and distances if they are more
 _MOST_FEATURES = 7  # beyond, all distances take less time than a tree
-_TILE = {"cpu": 2**22, "cuda": 2**28}  # distances computed together
 
 
 def wendland(s: Tensor, d: int, smoothness: int = 1) -> Tensor:
@@ -164,8 +164,8 @@ class Taper:
 
     def _near(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The number of training points that are closer than the radius, which they are, and how close."""
-        on_gpu = x.device.type != "cpu" and len(x) * len(self.place) < 2**36
-        if x.shape[1] > _MOST_FEATURES or on_gpu:
+        few = len(x) * len(self.place) < kind_of(x.device).pairs
+        if x.shape[1] > _MOST_FEATURES or few:
             row, column, distance = self._near_of_all(x)
         else:
             row, column, distance = self._near_by_tree(x)
@@ -193,8 +193,8 @@ class Taper:
         left = torch.cat([a, (bound - a2) / 2, torch.ones_like(a2)], 1).to(dtype)
         right = torch.cat([b, torch.ones_like(b2), b2 / -2], 1).to(dtype).mT
         found: list[tuple[Tensor, Tensor, Tensor]] = []
-        for part in chunks(0, len(x), max(1, _TILE[x.device.type] // n)):
-            close = _nonzero(left[part] @ right > 0)
+        for part in chunks(0, len(x), max(1, kind_of(x.device).distances // n)):
+            close = positions(left[part] @ right > 0)
             row = close.div(n, rounding_mode="floor")
             column = close - row * n
             row += part.start
@@ -231,10 +231,3 @@ def choose_radius(points: DensePoints, metric: Tensor | None, rank: float) -> fl
 def _place(x: DensePoints, metric: Tensor | None) -> Tensor:
     place = x.x.detach().double()
     return place if metric is None else place / metric.to(place)
-
-
-def _nonzero(mask: Tensor) -> Tensor:
-    """Flat positions of what is true, in ascending order."""
-    if mask.device.type != "cpu":
-        return mask.flatten().nonzero()[:, 0]
-    return torch.from_numpy(np.flatnonzero(mask.numpy()))

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from hck.backend.kinds import kind_of
 
 # A group joins a batch if padding it to the batch's width wastes at most this share of the width.
 _WASTE = 0.2
@@ -50,6 +54,48 @@ class Batch(Blocks):
     groups: Tensor  # (blocks,)
 
 
+@dataclass(frozen=True)
+class Segments:
+    """Groups of things, those of each group consecutive in an order.
+
+    Attributes
+    ----------
+    order : Tensor of shape (n,)
+        The things.
+    start, size : Tensor of shape (groups,)
+        Group i owns ``order[start[i] : start[i] + size[i]]``. In the CPU's memory.
+    """
+
+    order: Tensor
+    start: Tensor
+    size: Tensor
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether the groups own all things, one group after another."""
+        stop = self.size.cumsum(0)
+        return int(stop[-1]) == len(self.order) and torch.equal(self.start, stop - self.size)
+
+    @cached_property
+    def sent(self) -> tuple[Tensor, Tensor]:
+        """`start` and `size` on the device of the order."""
+        start, size = send(torch.stack([self.start, self.size]), self.order.device)
+        return start, size
+
+    def members(self) -> tuple[Tensor, Tensor]:
+        """The things of all groups, group after group, and the group (its number here) of each.
+
+        They may share the memory of `order`: use them before you change that.
+        """
+        if self.is_whole:
+            return self.order, owners(self.sent[1], len(self.order))
+        position, which = ranges(*self.sent, int(self.size.sum()))
+        return self.order[position], which
+
+
 def consecutive(start: Tensor, count: Tensor, width: int, full: bool) -> Blocks:
     """Blocks of the positions start, start + 1, …, start + count - 1."""
     step = torch.arange(width, device=start.device)
@@ -77,7 +123,7 @@ def owners(count: Tensor, total: int | None = None) -> Tensor:
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
     """A tensor in the CPU's memory on a device, without waiting for the device."""
-    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
+    return kind_of(device).machine().send(tensor, device)
 
 
 def batches(
@@ -123,3 +169,10 @@ def pieces(start: Tensor, count: Tensor, limit: int) -> tuple[Tensor, Tensor, Te
     n_pieces = (count + limit - 1) // limit
     number, group = ranges(torch.zeros_like(count), n_pieces)
     return start[group] + number * limit, (count[group] - number * limit).clamp_max(limit), group
+
+
+def positions(mask: Tensor) -> Tensor:
+    """Where a mask, of any shape, is true: flat positions, ascending."""
+    if kind_of(mask.device).is_host:  # NumPy is several times as fast
+        return torch.from_numpy(np.flatnonzero(mask.numpy()))
+    return mask.flatten().nonzero()[:, 0]

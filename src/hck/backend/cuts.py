@@ -1,35 +1,114 @@
-"""Projections of points on directions, by the code that suits where they are."""
+"""Cuts of nodes: projections of points, and halves at medians, level by level or all at once."""
 
-from importlib import import_module
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from hck.backend.linalg import flat, has_triton
-from hck.backend.parallel import chunks, for_each, grain
+from hck.backend.blocks import Segments
+from hck.backend.kinds import kind_of
 
 
 def project(x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
-    """⟨x[rows[i]], directions[which[i]]⟩ for each i.
+    """⟨x[rows[i]], directions[which[i]]⟩ for each i."""
+    return kind_of(x.device).machine().project(x, rows, directions.to(x.dtype).contiguous(), which)
+
+
+def separate(nodes: Segments, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Halve each node: those with the smaller values come first in its part of ``nodes.order``.
 
     Parameters
     ----------
-    x : Tensor of shape (points, d)
-        Contiguous.
-    rows, which : Tensor of shape (count,)
-    directions : Tensor of shape (directions, d)
+    value : Tensor of shape (members,)
+        A number for each of ``nodes.members()``.
+
+    Returns
+    -------
+    below, above : Tensor of shape (nodes,)
+        The largest value in the first half and the smallest in the second.
     """
-    directions, d = directions.contiguous(), x.shape[1]
-    if x.device.type != "cpu":
-        if has_triton():
-            return import_module("hck.backend.cuda.cuts").project(x, rows, directions, which)
-        return (x[rows] * directions[which]).sum(1)
-    out = torch.empty(len(rows), dtype=x.dtype)
-    points, turned, numbers, picks, values = map(flat, (x, directions, rows, which, out))
-    compiled = import_module("hck.backend.cpu.cuts")
+    return kind_of(value.device).machine().separate(nodes, value)
 
-    def work(part: slice) -> None:
-        compiled.project(points, d, numbers[part], turned, picks[part], values[part])
 
-    for_each(work, chunks(0, len(rows), grain(len(rows), 1000 + 4 * d)), x.device)
-    return out
+def halves(size: Tensor) -> Tensor:
+    """The sizes of the halves of nodes: equal, or the first has one more. Shape (nodes, 2)."""
+    return torch.stack([(size + 1) // 2, size // 2], 1)
+
+
+@dataclass(frozen=True)
+class Halvings:
+    """All nodes that are halved until none has more than a number of points, level after level.
+
+    Attributes
+    ----------
+    start, size : Tensor of shape (nodes,)
+        The points of each node.
+    child : Tensor of shape (nodes, 2)
+        Which of these nodes its halves are; -1: none, since it is small.
+    counts : list of int
+        How many nodes there are at each level.
+    """
+
+    start: Tensor
+    size: Tensor
+    child: Tensor
+    counts: list[int]
+
+    @classmethod
+    def of(cls, n: int, leaf_size: int) -> "Halvings":
+        """For n points."""
+        start, size = torch.zeros(1, dtype=torch.int64), torch.tensor([n])
+        start, size = start[size > leaf_size], size[size > leaf_size]
+        levels, stop = [], 0
+        while len(size):
+            both = halves(size)
+            big, stop = both > leaf_size, stop + len(size)
+            number = stop + big.reshape(-1).cumsum(0).reshape(big.shape) - 1
+            levels.append((start, size, number.where(big, -1)))
+            start, size = torch.stack([start, start + both[:, 0]], 1)[big], both[big]
+        if not levels:
+            return cls(start, size, torch.empty(0, 2, dtype=torch.int64), [])
+        starts, sizes, children = zip(*levels, strict=True)
+        return cls(torch.cat(starts), torch.cat(sizes), torch.cat(children), [len(each) for each in sizes])
+
+    @property
+    def halves(self) -> list[Tensor]:
+        """The sizes of the halves of the nodes of each level: shape (nodes, 2)."""
+        return list(halves(self.size).split(self.counts))
+
+
+@dataclass(frozen=True)
+class Directions:
+    """What nodes are projected on.
+
+    Attributes
+    ----------
+    values : Tensor of shape (directions, d)
+    pick : Tensor of shape (nodes,)
+        The direction of each node. One that does not separate the halves of a node is replaced.
+    spares : int
+        How many of the directions, the last ones, may replace others.
+    """
+
+    values: Tensor
+    pick: Tensor
+    spares: int
+
+
+def halve_all(
+    x: Tensor, order: Tensor, nodes: Halvings, directions: Directions
+) -> tuple[Tensor, Tensor] | None:
+    """Halve nodes by projections of their points, all levels at once; None where a device cannot.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n, d)
+    order : Tensor of shape (n,)
+        The points in the order of the nodes, at first any; it is rearranged.
+
+    Returns
+    -------
+    below, above : Tensor of shape (nodes,)
+        As for `separate`.
+    """
+    return kind_of(x.device).machine().halve_all(x, order, nodes, directions)

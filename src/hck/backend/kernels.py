@@ -8,22 +8,18 @@ been placed (`hck.kernels.placement`), and one lengthscale is left.
 import dis
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
-from importlib import import_module
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks
 from hck.backend.gradients import wants_gradient
-from hck.backend.linalg import flat, has_triton
+from hck.backend.kinds import kind_of
 
-# Beyond, distances are a matrix product's work; but on a CPU not in small blocks, where to gather and to
-# centre the points takes longer than the product.
-_MOST_FEATURES, _SMALL = 256, 96
 _KNOWN = ("exp", "log", "sqrt")
 _LOOKUPS = ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_NAME", "IMPORT_NAME")
 
@@ -104,73 +100,35 @@ class Profile:
     shape: float | Tensor = 1.0
 
 
-class Recipe(NamedTuple):
-    """A profile as compiled code for the CPU takes it; `GIVEN` where values are computed beforehand."""
-
-    tile: int  # where the code is that computes a tile of values from differences of points
-    expanded: int  # where that is which computes it from norms and products; 0 if there is none
-    inverse: float  # 1 over the lengthscale
-    amplitude: float
-    shape: float
-
-
-GIVEN = Recipe(0, 0, 1.0, 1.0, 1.0)
-
-
 def fusable(x: Tensor, rows: Blocks, z: Tensor, columns: Blocks) -> bool:
     """Whether compiled code should evaluate profiles between these blocks."""
-    on_cpu = x.device.type == "cpu"
-    small = on_cpu and max(rows.index.shape[1], columns.index.shape[1]) <= _SMALL
-    suited = (on_cpu or has_triton()) and (small or x.shape[1] <= _MOST_FEATURES)
-    return suited and not wants_gradient(x, z)
+    width = max(rows.index.shape[1], columns.index.shape[1])
+    return kind_of(x.device).machine().fuses(x.shape[1], width) and not wants_gradient(x, z)
 
 
 def fused_cross(
     profile: Profile,
-    x: Tensor,
-    rows: Blocks,
-    z: Tensor,
-    columns: Blocks,
+    left: tuple[Tensor, Blocks],
+    right: tuple[Tensor, Blocks],
     upper: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Values between blocks of rows of x (points, d) and of z, 0 where either side is padding.
+    """Values between blocks of rows of x and of z, 0 where either side is padding.
 
-    With `upper`, only what lies on and above the diagonal counts. `out` is memory for the result.
+    Parameters
+    ----------
+    left, right : (Tensor of shape (points, d), Blocks)
+        x and z, and positions in them.
+    upper : bool
+        Whether only what lies on and above the diagonal counts.
+    out : Tensor of shape (blocks, rows' width, columns' width), optional
+        Memory for the result.
     """
-    (members, n), m, d = rows.index.shape, columns.index.shape[1], x.shape[1]
-    out = x.new_empty(members, n, m) if out is None else out
-    if x.device.type != "cpu":
-        numbers = numbers_of(profile, x.dtype, x.device)
-        evaluate = import_module("hck.backend.cuda.kernels").evaluate
-        evaluate(profile.formula, numbers, x, rows, z, columns, upper, out)
-        return out
-    left, right = flat(rows.index), flat(columns.index)
-    compiled_kernels(x.itemsize).evaluate(
-        flat(x), left, flat(z), right, recipe(profile, x.itemsize), flat(out), members, n, m, d, upper
-    )
+    (x, rows), (_, columns) = left, right
+    if out is None:
+        out = x.new_empty(*rows.index.shape, columns.index.shape[1])
+    kind_of(x.device).machine().evaluate(profile, left, right, upper, out)
     return out
-
-
-@cache
-def compiled_kernels(itemsize: int) -> Any:
-    """The compiled code for numbers of this size, loaded when it is first used."""
-    import_module("hck.backend.cpu.tile").provide(itemsize)
-    return import_module("hck.backend.cpu.kernels")
-
-
-def recipe(profile: Profile, itemsize: int) -> Recipe:
-    """A profile for the CPU and numbers of this size."""
-    tiles = _tiles(profile.formula, itemsize)
-    return Recipe(*tiles, 1 / float(profile.lengthscale), float(profile.amplitude), float(profile.shape))
-
-
-@cache
-def _tiles(formula: Formula, itemsize: int) -> tuple[int, int]:
-    """Where the compiled code of a formula is: from differences, and from norms and products."""
-    provide = import_module("hck.backend.cpu.kernel_tile").provide
-    can_expand = formula.smooth and not formula.manhattan
-    return provide(formula, itemsize, False), provide(formula, itemsize, True) if can_expand else 0
 
 
 def numbers_of(profile: Profile, dtype: torch.dtype, device: torch.device) -> Tensor:

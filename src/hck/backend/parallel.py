@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import torch
 
+from hck.backend.kinds import kind_of
 from hck.backend.progress import track
 
 Item = TypeVar("Item")
@@ -82,7 +83,7 @@ def parallel_map(
 
 def at_a_time(device: torch.device) -> int:
     """How many items are worked on at the same time."""
-    return 1 if device.type != "cpu" or getattr(_local, "inside", False) else torch.get_num_threads()
+    return 1 if not kind_of(device).is_host or getattr(_local, "inside", False) else torch.get_num_threads()
 
 
 def for_each(

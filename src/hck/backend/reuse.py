@@ -16,6 +16,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from hck.backend.kinds import kind_of
+
 _LEAST_BYTES = 2**17  # below, malloc keeps pieces itself
 _SLACK = 1.25  # times what is asked for, that a piece may have
 
@@ -72,7 +74,7 @@ def reusing() -> Iterator[None]:
 def room(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """A tensor with any content."""
     shelf, size = _shelf, math.prod(shape) * dtype.itemsize
-    if shelf is None or device.type != "cpu" or size < _LEAST_BYTES:
+    if shelf is None or not kind_of(device).is_host or size < _LEAST_BYTES:
         return torch.empty(shape, dtype=dtype, device=device)
     piece = shelf.take(size)
     array = piece[1][:size].numpy()  # which the tensor and all its views keep

@@ -3,21 +3,21 @@
 import math
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor
 
 from hck.backend import linalg
+from hck.backend.kinds import kind_of
 from hck.backend.parallel import at_a_time
 from hck.branches.drive import drive
 from hck.branches.memory import Equations, InMemory
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.extend import TreePredictor
 
-# Share of the work that has to be saved for the branches to be in twice as many bundles. A GPU works on one
-# after another, each with as many commands.
-_GAIN = {"cpu": 0.1, "cuda": 0.2}
 _TRUNK = 64  # leaves of the tree for each node of a trunk, at least: it is small beside them
 
 
+@torch.no_grad()
 def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | None = None) -> TreePredictor:
     """x ↦ wᵀ k_h(X, x) for the solution w of (K_h + noise) w = b.
 
@@ -77,7 +77,7 @@ def plan_within_budget(blueprint: Blueprint, columns: int, depth: int | None = N
             continue
         kept = min(number, int(max(0, blueprint.budget - work) // each))
         again = 0.0 if cut == 0 else 1 - kept / number
-        if again > least - _GAIN[blueprint.points.device.type]:
+        if again > least - kind_of(blueprint.points.device).bundle_gain:
             break
         best, least = (cut, number, kept), again
     if best is not None:

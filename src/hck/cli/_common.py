@@ -79,10 +79,13 @@ def as_time(text: str) -> str | float:
 
 def check_device(device: str) -> str:
     """The device, if it is there."""
-    import torch
+    from hck.backend.device import is_available  # which imports torch
 
-    if one_of("--device", device.split(":")[0], DEVICES) != "cpu" and not torch.cuda.is_available():
-        raise ValueError(f"--device {device} was asked for, but torch finds no CUDA device: use cpu")
+    name = one_of("--device", device.split(":")[0], DEVICES)
+    if not is_available(device):
+        raise ValueError(
+            f"--device {device} was asked for, but torch finds no {name.upper()} device: use cpu"
+        )
     return device
 
 

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from hck.backend.kinds import KINDS
+
 # Known without loading torch, so that help and completion are fast; tests see to it that nothing is missing.
-DEVICES = ("cpu", "cuda")
+DEVICES = tuple(KINDS)
 TIMES = ("fast", "balanced", "best")
 _SOURCE = Path(__file__).parents[1] / "kernels" / "families.py"
 KERNELS = tuple(re.findall(r'^@named\("(\w+)"', _SOURCE.read_text(encoding="utf-8"), re.MULTILINE))

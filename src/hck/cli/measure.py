@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from hck.backend.kinds import kind_of
 from hck.cli import _options as option
 from hck.cli._common import busy, check_device, free, messages, names_in, progress, say, show
 
@@ -96,12 +97,9 @@ def bench(
 
 
 def _seconds(work: Callable[[], Any], device: str) -> float:
-    import torch
-
     start = time.perf_counter()
     work()
-    if device != "cpu":
-        torch.cuda.synchronize()
+    kind_of(device).machine().synchronize()
     return time.perf_counter() - start
 
 

@@ -12,6 +12,9 @@ import torch
 from dask.delayed import delayed
 from distributed import Client, Future, KilledWorker, wait
 
+from hck.backend.device import FASTEST, check_supported, is_here, parse_device
+from hck.backend.kinds import kind_of
+from hck.backend.memory import free_bytes
 from hck.backend.progress import track
 from hck.branches import Clock
 from hck.dask.traffic import Traffic
@@ -89,43 +92,32 @@ class Worker:
 
 def look_around(client: Client, device: Any) -> Facts:
     """Ask all workers what they have."""
-    asked = None if device is None else _as_device(device)
+    asked = None if device is None else check_supported(parse_device(device))  # it need not be here
     answers = client.run(_facts, None if asked is None else asked.index, on_error="return").values()
     found = [each for each in answers if isinstance(each, Worker)]  # one may be about to go
     if not found:
         raise ValueError("the Dask cluster has no workers yet: call client.wait_for_workers(1) before `fit`")
     everywhere = all(worker.gpu for worker in found)
-    chosen = asked or torch.device("cuda" if everywhere else "cpu")
-    if chosen.type == "cuda" and not everywhere:
+    chosen = asked or torch.device(FASTEST if everywhere else "cpu")
+    kind = kind_of(chosen)
+    if not (kind.is_host or everywhere):
         raise ValueError(
             f"device={str(chosen)!r} was asked for, but torch finds no CUDA device on some of the workers"
         )
     limits = [worker.memory / 2 / worker.threads for worker in found if worker.memory]
-    if chosen.type == "cuda":
-        limits += [0.8 * worker.gpu / worker.threads for worker in found]
+    if not kind.is_host:
+        limits += [kind.free_share * worker.gpu / worker.threads for worker in found]
     threads = sum(worker.threads for worker in found)
     room = sum(worker.memory for worker in found) if all(worker.memory for worker in found) else None
     return Facts(len(found), threads, int(min(limits)) if limits else None, str(chosen), room)
-
-
-def _as_device(device: Any) -> torch.device:
-    """A device of the workers, which need not be there on the client."""
-    try:
-        found = torch.device(device)
-    except RuntimeError:
-        raise ValueError(f"device={device!r} is not known; use 'cpu' or 'cuda'") from None
-    if found.type not in ("cpu", "cuda"):
-        raise ValueError(f"device={str(found)!r} is not supported; use 'cpu' or 'cuda'")
-    return found
 
 
 def _facts(index: int | None, dask_worker: Any) -> Worker:
     """On a worker, of which the GPU of this number counts."""
     limit = int(dask_worker.memory_manager.memory_limit or 0)
     free = max(limit // 4, limit - dask_worker.monitor.get_process_memory())
-    has_gpu = torch.cuda.is_available() and torch.cuda.device_count() > (index or 0)
-    gpu = torch.cuda.mem_get_info(index or 0)[0] if has_gpu else 0
-    return Worker(dask_worker.state.nthreads, free, gpu)
+    gpu = torch.device(FASTEST, index or 0)
+    return Worker(dask_worker.state.nthreads, free, free_bytes(gpu) if is_here(gpu) else 0)
 
 
 class Work:

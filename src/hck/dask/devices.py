@@ -11,6 +11,7 @@ from dataclasses import replace
 import torch
 
 from hck.backend.blocks import Blocks
+from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.branches import Plan
 from hck.hierarchy import TreePredictor
@@ -35,7 +36,7 @@ def one_core() -> Iterator[None]:
 def ready(plan: Plan) -> Plan:
     """The plan with what touches points on its device."""
     device = torch.device(plan.device)
-    if device.type == "cpu" or plan.scaling.centre is None or plan.scaling.factor is None:
+    if plan.scaling.centre is None or plan.scaling.factor is None:
         return plan
     return replace(plan, scaling=Scaling(plan.scaling.centre.to(device), plan.scaling.factor.to(device)))
 
@@ -47,7 +48,7 @@ def on_cpu(plan: Plan) -> Plan:
 
 def moved(plan: Plan, extension: TreePredictor, device: torch.device) -> TreePredictor:
     """A function of a branch on another device, within the plan's memory budget."""
-    if extension.weights.device.type == device.type:
+    if kind_of(extension.weights.device) is kind_of(device):
         return extension
     points, landmarks = extension.points.to(device), extension.landmarks
     blocks = Blocks(landmarks.blocks.index.to(device), landmarks.blocks.full)

@@ -16,6 +16,7 @@ from torch import Tensor
 from hck.approximations import Approximation, Iterative
 from hck.approximations.hierarchical import make_blueprint
 from hck.approximations.make import NAMES, approximate, for_each_tree, for_other_points
+from hck.backend.device import resolve_device
 from hck.hierarchy import Blueprint
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
@@ -205,21 +206,9 @@ class HCKEstimator(BaseEstimator):
         return known and make_kernel(self.kernel).takes_objects and looks_like_objects(X)
 
     def _resolve_device(self, X: Any) -> torch.device:
-        if self.device is None:
-            device = X.device if isinstance(X, Tensor) else torch.device("cpu")
-        else:
-            try:
-                device = torch.device(self.device)
-            except RuntimeError:
-                raise ValueError(f"device={self.device!r} is not known; use 'cpu' or 'cuda'") from None
-        if device.type == "cuda" and not torch.cuda.is_available():
-            raise ValueError(
-                f"device={str(device)!r} was asked for, but torch finds no CUDA device: "
-                "use device='cpu', or install a CUDA build of torch on a machine with a GPU"
-            )
-        if device.type not in ("cpu", "cuda"):
-            raise ValueError(f"device={str(device)!r} is not supported; use 'cpu' or 'cuda'")
-        return device
+        if self.device is not None:
+            return resolve_device(self.device)
+        return resolve_device(X.device if isinstance(X, Tensor) else "cpu")
 
     # Files ------------------------------------------------------------------------------------------
 

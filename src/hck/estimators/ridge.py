@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor
 
 from hck.approximations.exact import ExactPredictor
+from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.backend.reuse import reusing
 from hck.estimators.base import HCKEstimator, describe_parameters
@@ -221,7 +222,7 @@ class RidgeEstimator(HCKEstimator):
         points = super()._points(X) if self._takes_objects(X) else self._as_they_came(X)
         if isinstance(points, SparsePoints) and self._chooses_lengthscales():
             n, d = points.x.shape
-            if n * d <= _MOST_DENSE and (d <= MOST_LENGTHSCALES or points.device.type != "cpu"):
+            if n * d <= _MOST_DENSE and (d <= MOST_LENGTHSCALES or kind_of(points.device).makes_dense):
                 dense = torch.from_numpy(points.x.toarray())
                 return DensePoints(dense.to(points.device, points.dtype))
         return points

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from hck import HCKClassifier, HCKRegressor
+from hck.backend.kinds import kind_of
 from hck.datasets import Dataset, is_at_hand, load
 
 METHODS = ("nystrom", "fourier", "independent", "hierarchical")
@@ -23,15 +24,13 @@ def make(data: Dataset, method: str, rank: int, **options: Any) -> HCKRegressor 
 def trained(model: Any, data: Dataset, device: str) -> dict[str, float]:
     """Train and test a model: its error, the seconds of training, and the most memory on a GPU."""
     model.set_params(device=device)
-    if device == "cuda":
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
+    machine = kind_of(device).machine()
+    machine.synchronize()
+    machine.reset_peak()
     start = time.perf_counter()
     model.fit(data.X_train, data.y_train)
-    if device == "cuda":
-        torch.cuda.synchronize()
-    seconds = time.perf_counter() - start
-    peak = torch.cuda.max_memory_allocated() if device == "cuda" else 0
+    machine.synchronize()
+    seconds, peak = time.perf_counter() - start, machine.peak_bytes()
     return {"error": data.error(model.predict(data.X_test)), "seconds": seconds, "peak_bytes": peak}
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from hck.backend.kinds import kind_of
 from hck.experiments._draw import panels
 from hck.experiments._models import at_hand, dataset, halvings, make, timed
 from hck.experiments._run import Experiment, Options, Record
@@ -57,8 +58,7 @@ def measure_overhead(point: Record, options: Options) -> list[Record]:
 def _cut(way: str, points: Any, kernel: Any, rank: int) -> float:
     start = time.perf_counter()
     make_tree(way, points, kernel, rank, generator=torch.Generator(points.device).manual_seed(0))
-    if points.device.type == "cuda":
-        torch.cuda.synchronize()
+    kind_of(points.device).machine().synchronize()
     return time.perf_counter() - start
 
 

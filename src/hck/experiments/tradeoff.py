@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hck.approximations import Iterative
+from hck.backend.kinds import kind_of
 from hck.experiments._draw import panels
 from hck.experiments._models import at_hand, dataset, make, timed, trained
 from hck.experiments._run import Experiment, Options, Record
@@ -13,7 +14,6 @@ from hck.experiments._run import Experiment, Options, Record
 DATA = ("covtype.binary", "flights3m")
 SETTINGS = {"covtype.binary": (0.1, 0.01), "flights3m": (0.1, 1.0)}  # lengthscale and alpha
 RANKS = (56, 113, 226, 453, 907)
-EXACT = {"cpu": 10_000, "cuda": 500_000}  # the most points with the exact kernel
 
 
 def plan(options: Options) -> list[Record]:
@@ -23,7 +23,8 @@ def plan(options: Options) -> list[Record]:
         sizes = [n >> j for j in range(7) if n >> j >= (200 if options.quick else 1000)]
         ranks = RANKS[:2] if options.quick else RANKS
         found += [{"data": name, "rank": r, "n": size} for r in ranks for size in sizes if size > 4 * r]
-        found += [{"data": name, "rank": 0, "n": size} for size in sizes if size <= EXACT[options.device]]
+        most = kind_of(options.device).exact_points
+        found += [{"data": name, "rank": 0, "n": size} for size in sizes if size <= most]
     return found
 
 

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.backend.blocks import Blocks
-from hck.backend.gradients import wants_gradient
 from hck.backend.memory import at_once, resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.backend.reuse import room
@@ -68,6 +67,7 @@ class Blueprint:
         return self.landmarks.rank
 
     @classmethod
+    @torch.no_grad()
     def of(
         cls, kernel: Any, x: Any, settings: Settings, generator: torch.Generator | None = None
     ) -> "Blueprint":  # fmt: skip
@@ -130,8 +130,6 @@ class Blueprint:
         values = cross(self.kernel, z, block, z, block, upper=True, out=out)
         # a padded landmark has a zero row and 1 on the diagonal
         jitter = values.new_full((), self.jitter)
-        if wants_gradient(values):  # which needs the values themselves
-            values = values.clone()
         values.diagonal(dim1=-2, dim2=-1).add_(jitter if block.full else jitter.where(block.mask, 1))
         return linalg.factor_(values, "the landmark matrix K(Z, Z) + jitter I")
 
@@ -222,6 +220,7 @@ class _LeavesAtOnce:
         return max(2, number + number % 2)  # siblings together
 
 
+@torch.no_grad()
 def build_matrix(blueprint: Blueprint) -> tuple[HierarchicalMatrix, Tensor]:
     """K_h with all blocks stored, and the landmark factors C of all inner nodes."""
     layout, device = blueprint.layout, blueprint.points.device

@@ -117,6 +117,7 @@ class TreePredictor:
     budget: int
     order: Tensor | None = None
 
+    @torch.no_grad()
     def __call__(self, x: Any, verbose: bool = False) -> Tensor:
         """f at each point of `x`: shape (points, columns)."""
         x = as_points_like(x, self.points)
@@ -169,6 +170,7 @@ def extension(blueprint: Blueprint, w: Tensor, landmark_weights: Tensor) -> Tree
     )
 
 
+@torch.no_grad()
 def cross_matrix(hierarchical: "HierarchicalKernel", x: Any) -> Tensor:
     """k_h(X, x), with rows in the original order of the training points: shape (n, number of new points)."""
     h, points = hierarchical, hierarchical.points

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.backend.blocks import Batch
+from hck.backend.kinds import kind_of
 from hck.backend.memory import at_once
 from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.backend.progress import track
@@ -90,6 +91,7 @@ class Factor:
         What the roots send on: a row for each node above (`Layout.above`).
     """
 
+    @torch.no_grad()
     def __init__(
         self,
         source: Source,
@@ -145,7 +147,7 @@ class Factor:
         variance = noise[batch.index]
         if not batch.full:
             variance = variance.where(batch.mask, 1)
-        if self.device.type == "cpu" and not layout.leaves_closed[k]:
+        if kind_of(self.device).is_host and not layout.leaves_closed[k]:
             box = private = Inbox.empty(len(where), self.rank, b)
             where = torch.arange(len(where), device=where.device)
         factor, y, a, half = leaf_up(source.leaf(k), variance, b[batch.index], box, where)
@@ -191,7 +193,7 @@ class Factor:
         step = at_once(
             stop - first, self.layout.tree.n_leaves // 2, each, 9 * self.rank**3, self.budget, self.device
         )
-        if self.device.type != "cpu":
+        if not kind_of(self.device).is_host:
             return chunks(first, stop, step)
         parent = self.layout.parent[first:stop].tolist()
         found, start = [], 0
@@ -215,6 +217,7 @@ class Factor:
         w, _ = self.solve_padded(self.layout.pad(b, like))
         return self.layout.unpad(w).reshape(np.shape(b))
 
+    @torch.no_grad()
     def solve_padded(self, b: Tensor) -> tuple[Tensor, Tensor]:
         """The solution w of (K_h + noise) w = b and what the leaves hear of it, all in the tree's order.
 
@@ -232,6 +235,7 @@ class Factor:
         """
         return self.smooth(filter_up(self, b))
 
+    @torch.no_grad()
     def smooth(self, filtered: Filtered, above: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The same for right-hand sides that have gone up; `above` is ẑ of the roots' parents, if any."""
         b = filtered.b
@@ -241,6 +245,7 @@ class Factor:
         w[-1] = 0
         return w, ambient
 
+    @torch.no_grad()
     def posterior(self, above: Tensor | None = None) -> Tensor:
         """P, the covariance of every inner node's latent given all data: shape (slots, r, r).
 
@@ -276,6 +281,7 @@ class Factor:
         factor, m = linalg.unpack(part.packed[at], part.diagonal[at])
         return linalg.unwhiten_(factor.contiguous(), part.whitened[at] @ m)[0]
 
+    @torch.no_grad()
     def inverse(self) -> HierarchicalMatrix:
         """(K_h + noise)⁻¹ as a hierarchical matrix: D⁻¹, D⁻¹V, J and −P in place of D, V, W and I."""
         residual = [linalg.inverse(factor) for factor in self.leaf_factor]
@@ -287,6 +293,7 @@ class Factor:
                 gain.append(linalg.unwhiten_(factor, h @ m))
         return HierarchicalMatrix(self.layout, residual, basis, torch.cat(gain), -self.posterior())
 
+    @torch.no_grad()
     def inverse_diagonal(self, above: Tensor | None = None) -> Tensor:
         """The diagonal of (K_h + noise)⁻¹, in the original order; `above` as for `posterior`."""
         covariance = self.posterior(above)

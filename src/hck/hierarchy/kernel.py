@@ -158,6 +158,7 @@ class HierarchicalKernel:
 
         return work() if overwrite else linalg.without_waiting(work, padded.device)
 
+    @torch.no_grad()
     def extend(self, w: Tensor) -> TreePredictor:
         """x ↦ wᵀ k_h(X, x) for new points x (Algorithm 3)."""
         layout, matrix = self.matrix.layout, self.matrix
@@ -166,6 +167,7 @@ class HierarchicalKernel:
         ambient = sweep(layout, matrix.transfer, None, message)[self.tree.leaf_parent] - message
         return self._extension(padded, ambient)
 
+    @torch.no_grad()
     def solution(self, factor: Factor, b: Tensor) -> TreePredictor:
         """x ↦ wᵀ k_h(X, x) for the solution w of (K_h + noise) w = b: ridge regression.
 

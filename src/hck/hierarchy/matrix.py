@@ -56,6 +56,7 @@ class HierarchicalMatrix:
         parts = [*self.residual, *self.basis, self.transfer]
         return sum(part.nbytes for part in parts) + (0 if self.core is None else self.core.nbytes)
 
+    @torch.no_grad()
     def __matmul__(self, b: Tensor) -> Tensor:
         """A b for a vector or for a matrix of several (Algorithm 1)."""
         padded = self.layout.pad(b, self.transfer)
@@ -85,6 +86,7 @@ class HierarchicalMatrix:
         for_each(collect, range(len(self.layout.leaves)), self.transfer.device)
         return message
 
+    @torch.no_grad()
     def diagonal(self) -> Tensor:
         """The diagonal, in the original order of the points."""
         out = self.transfer.new_empty(self.shape[0] + 1, 1)

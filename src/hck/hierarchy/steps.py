@@ -1,28 +1,18 @@
 """What is done at leaves and at inner nodes in the up- and the down-sweep.
 
-Each step works on a stack of leaves or of nodes. On the CPU it is one compiled function; on a GPU, and where
-gradients are asked for, it is put together from `hck.backend.linalg`.
+Each step works on a stack of leaves or of nodes. Some devices do it in one go (`hck.backend.steps`);
+elsewhere it is put together from `hck.backend.linalg`.
 """
 
-from dataclasses import dataclass, replace
-from functools import cache
-from importlib import import_module
-from typing import Any
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from hck.backend import linalg
-from hck.backend.kernels import GIVEN, Recipe, compiled_kernels, recipe
-from hck.backend.linalg import flat
 from hck.backend.reuse import room
+from hck.backend.steps import LEAF, NODE, ROOT, Leaves, Nodes, Parents, Wanted, whole_steps
 from hck.points import KernelBlocks
-
-# What is factored, for warnings and errors.
-LEAF = "the leaf matrix D + alpha I"
-NODE = "the information matrix I + Ξ of an inner node"
-ROOT = "the matrix I − X of an inner node"
 
 
 @dataclass
@@ -136,9 +126,12 @@ def leaf_up(
     where : Tensor of shape (leaves,)
         Which of `parents` each leaf sends to.
     """
-    given = replace(given, own=_known(given.own), far=_known(given.far))
-    if linalg.can_compile(b, noise, *_tensors(given.own, given.far, given.landmark)):
-        return _leaf_up_compiled(given, noise, b, parents, where)
+    whole = whole_steps(b)
+    if whole is not None:
+        wanted = _wanted(given.far)
+        values = (_tensor(given.own), _tensor(given.far)) if wanted is None else wanted
+        leaves = Leaves(values, given.landmark, given.which, noise, b)
+        return whole.leaf_up(leaves, Parents(parents.information, parents.mean, where))
     residual, basis = given.blocks()
     residual.diagonal(dim1=-2, dim2=-1).add_(noise)
     factor = linalg.factor_(residual, LEAF)
@@ -163,15 +156,17 @@ def node_up(
     inbox : Inbox
         Ξ and τ; it may be overwritten.
     """
-    given = replace(given, far=_known(given.far))
-    if linalg.can_compile(inbox.information, inbox.mean, *_tensors(given.far, given.own, given.above)):
-        return _node_up_compiled(inbox, given, parents)
+    whole = whole_steps(inbox.mean)
+    if whole is not None:
+        values = _wanted(given.far) or _tensor(given.far)
+        nodes = Nodes(values, given.own, given.above, given.which, inbox.information, inbox.mean)
+        return whole.node_up(nodes, Parents(parents.information, parents.mean, given.which))
     w = given.transfer()
     information = inbox.information.neg_()
     information.diagonal(dim1=-2, dim2=-1).add_(1)
     factor = linalg.factor_(information, NODE)
     gram = w.mT @ w
-    h = linalg.whiten_(factor, w.clone() if linalg.can_compile(factor, w) else w)  # W stays as it is
+    h = linalg.whiten_(factor, w.clone() if given.own is None else w)  # a W that was given stays as it is
     innovation = gram.baddbmm_(h.mT, h, beta=-1)
     innovation.diagonal(dim1=-2, dim2=-1).add_(1)
     root = linalg.factor_(innovation, ROOT)
@@ -186,11 +181,9 @@ def node_up(
 
 def node_down(packed: Tensor, diagonal: Tensor, h: Tensor, nu: Tensor, q: Tensor, above: Tensor) -> Tensor:
     """ẑ = A⁻ᵀ (ν + H M (ẑ_p − q)) of inner nodes; `above` is ẑ_p (nodes, r, k), and may be overwritten."""
-    if linalg.can_compile(packed, h, nu, q, above):
-        r, k = above.shape[1:]
-        z = above.contiguous()
-        _compiled(packed.dtype).node_down(*map(flat, (packed, diagonal, h, nu, q, z)), r, k)
-        return z
+    whole = whole_steps(above)
+    if whole is not None:
+        return whole.node_down((packed, diagonal, h), nu, q, above)
     gain = linalg.multiply_packed(packed, diagonal, above - q)
     return linalg.unwhiten_packed(packed, diagonal, torch.baddbmm(nu, h, gain))
 
@@ -200,97 +193,20 @@ def leaf_down(factor: Tensor, y: Tensor, a: Tensor, above: Tensor) -> tuple[Tens
 
     `a` (leaves, n, k) and `above`, which is ẑ_p (leaves, r, k), may be overwritten.
     """
-    if linalg.can_compile(factor, y, a, above):
-        n, r, k = *y.shape[1:], a.shape[2]
-        w, d = a.contiguous(), above.contiguous()
-        _compiled(factor.dtype).leaf_down(*map(flat, (factor, y, w, d)), n, r, k)
-        return w, d
+    whole = whole_steps(a)
+    if whole is not None:
+        return whole.leaf_down(factor, y, a, above)
     rest = torch.baddbmm(a, y, above, alpha=-1)
     return linalg.unwhiten_(factor, rest), torch.baddbmm(above, y.mT, rest, alpha=-1)
-
-
-def _leaf_up_compiled(
-    given: LeafInput, noise: Tensor, b: Tensor, parents: Inbox, where: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    (leaves, n, k), r = b.shape, parents.information.shape[-1]
-    a = b.contiguous()
-    points, kernel, d = _recipe(given.far)
-    if kernel.tile:
-        own, far = room((leaves, n, n), a.dtype, a.device), a.new_empty(0)
-    else:
-        own, far = _tensor(given.own).contiguous(), _tensor(given.far).contiguous()
-    if given.landmark is None:
-        landmark, y, far = a.new_empty(0), far, a.new_empty(0)
-    else:
-        landmark, y = given.landmark, room((leaves, n, r), a.dtype, a.device)
-    half, jitter = np.empty(leaves), np.empty(leaves)
-    z, columns, x, rows = points
-    arrays = map(flat, (own, far, landmark, given.which, noise, a, y))
-    spare = room((n, n), own.dtype, own.device)
-    boxes = map(flat, (parents.information, parents.mean, where, spare))
-    _compiled(own.dtype).leaf_up(
-        x, rows, z, columns, kernel, *arrays, half, jitter, *boxes, n, r, k, d, *linalg.jitters(own.dtype),
-    )  # fmt: skip
-    linalg.report(jitter, own.dtype, LEAF)
-    return own, y, a, torch.tensor(half.sum())
-
-
-def _node_up_compiled(
-    inbox: Inbox, given: NodeInput, parents: Inbox
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    xi, nu = inbox.information.contiguous(), inbox.mean.contiguous()
-    nodes, r, k = nu.shape
-    empty = xi.new_empty(0)
-    (z, rows, _, columns), kernel, d = _recipe(given.far)
-    far = empty if kernel.tile else _tensor(given.far)
-    own, above = (empty if c is None else c for c in (given.own, given.above))
-    h, q, diagonal = room((nodes, r, r), xi.dtype, xi.device), torch.empty_like(nu), xi.new_empty(nodes, r)
-    half, jitter = np.empty(nodes), np.empty((nodes, 2))
-    arrays = map(flat, (xi, far, own, above, given.which, nu, h, q, diagonal))
-    spare = room((4, r, r), xi.dtype, xi.device)
-    boxes = map(flat, (parents.information, parents.mean, spare))
-    _compiled(xi.dtype).node_up(
-        z, rows, columns, kernel, *arrays, half, jitter.ravel(), *boxes, r, k, d, *linalg.jitters(xi.dtype),
-    )  # fmt: skip
-    linalg.report(jitter[:, 0], xi.dtype, NODE)
-    linalg.report(jitter[:, 1], xi.dtype, ROOT)
-    return xi, diagonal, h, nu, q, torch.tensor(half.sum())
-
-
-def _recipe(values: KernelBlocks | Tensor) -> tuple[list[np.ndarray], Recipe, int]:
-    """Points and positions of both sides of kernel values, the kernel, and the number of features.
-
-    Nothing, and `GIVEN` for the kernel, if they have to be computed beforehand.
-    """
-    placed = values.compilable() if isinstance(values, KernelBlocks) else None
-    if placed is None or isinstance(values, Tensor):
-        like = values if isinstance(values, Tensor) else values.left
-        nothing, position = np.empty(0, _NUMPY[like.dtype]), np.empty(0, np.int64)
-        return [nothing, position, nothing, position], GIVEN, 0
-    sides = (placed.left.x, values.rows.index, placed.right.x, values.columns.index)
-    made = recipe(placed.profile, values.left.dtype.itemsize)
-    return [flat(side) for side in sides], made, placed.left.n_features
-
-
-_NUMPY = {torch.float64: np.float64, torch.float32: np.float32}
 
 
 def _tensor(values: KernelBlocks | Tensor) -> Tensor:
     return values if isinstance(values, Tensor) else values.tensor()
 
 
-def _known(values: KernelBlocks | Tensor) -> KernelBlocks | Tensor:
-    """Kernel values that compiled code cannot compute, computed."""
-    return values if isinstance(values, Tensor) or values.compilable() else values.tensor()
-
-
-def _tensors(*values: KernelBlocks | Tensor | None) -> list[Tensor]:
-    """Those that are tensors."""
-    return [value for value in values if isinstance(value, Tensor)]
-
-
-@cache
-def _compiled(dtype: torch.dtype) -> Any:
-    """The compiled steps, loaded when they are first used: that takes a second."""
-    compiled_kernels(dtype.itemsize)
-    return import_module("hck.backend.cpu.steps")
+def _wanted(values: KernelBlocks | Tensor) -> Wanted | None:
+    """Kernel values to be computed on the way; None if they have to be computed beforehand."""
+    placed = values.compilable() if isinstance(values, KernelBlocks) else None
+    if placed is None or isinstance(values, Tensor):
+        return None
+    return Wanted(placed.profile, placed.left.x, values.rows.index, placed.right.x, values.columns.index)

@@ -11,7 +11,8 @@ from hck.partition.cutter import Cutter, grow, leaf_size_for
 from hck.partition.hyperplane import KD, PCA, RandomProjection
 from hck.partition.kernel_cut import KernelCut
 from hck.partition.landmarks import Landmarks, choose_landmarks, known_landmarks
-from hck.partition.tree import Rule, Tree
+from hck.partition.rules import Rule
+from hck.partition.tree import Tree
 from hck.points import Points, VectorPoints
 
 __all__ = [

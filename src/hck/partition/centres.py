@@ -11,7 +11,8 @@ from torch import Tensor
 from hck.backend.blocks import ranges
 from hck.partition.cutter import Cutter, Frontier
 from hck.partition.hyperplane import as_vectors
-from hck.partition.tree import Rule, Tree
+from hck.partition.rules import Rule
+from hck.partition.tree import Tree
 from hck.points import Points, VectorPoints
 
 _MOST_POINTS = 20_000  # k-means sees a sample of larger nodes

@@ -3,31 +3,29 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from hck.backend.blocks import owners, ranges, send
+from hck.backend.blocks import Segments, send
+from hck.backend.cuts import halves, separate
+from hck.backend.kinds import kind_of
 from hck.kernels import Kernel
 from hck.kernels.placement import check_lengthscales
-from hck.partition.tree import Rule, Tree
+from hck.partition.rules import Rule
+from hck.partition.tree import Tree
 from hck.points import Points, VectorPoints
 
 
 @dataclass(frozen=True)
-class Frontier:
-    """The nodes of one level that are to be cut.
+class Frontier(Segments):
+    """The nodes of one level that are to be cut: segments of an order of the points.
 
     Attributes
     ----------
     points : Points
     kernel : Kernel
-    order : Tensor of shape (n,)
-        The points, so that those of each node are consecutive.
-    start, size : Tensor of shape (nodes,)
-        Node i owns ``order[start[i] : start[i] + size[i]]``. In the CPU's memory.
     generator : torch.Generator
         On the device of the points.
     doubts : list of Tensor, or None
@@ -36,36 +34,25 @@ class Frontier:
 
     points: Points
     kernel: Kernel
-    order: Tensor
-    start: Tensor
-    size: Tensor
     generator: torch.Generator
     doubts: list[Tensor] | None = None
 
-    def __len__(self) -> int:
-        return len(self.start)
+    def halve(self, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Halve each node's points: those with the smaller values come first.
 
-    def members(self) -> tuple[Tensor, Tensor]:
-        """The points of all nodes, node after node, and the node (its number here) of each.
+        Parameters
+        ----------
+        value : Tensor of shape (members,)
+            A number for each point of ``members()``.
 
-        The points may share the memory of `order`: use them before you change that.
+        Returns
+        -------
+        below, above : Tensor of shape (nodes,)
+            The largest value in the first half and the smallest in the second.
+        child : Tensor of shape (nodes, 2)
+            The sizes of the halves: equal, or the first has one more. In the CPU's memory.
         """
-        if self.is_whole:
-            return self.order, owners(self.sent[1], len(self.order))
-        position, which = ranges(*self.sent, int(self.size.sum()))
-        return self.order[position], which
-
-    @cached_property
-    def is_whole(self) -> bool:
-        """Whether the nodes own all points, one node after another."""
-        stop = self.size.cumsum(0)
-        return int(stop[-1]) == len(self.order) and torch.equal(self.start, stop - self.size)
-
-    @cached_property
-    def sent(self) -> tuple[Tensor, Tensor]:
-        """`start` and `size` on the device of the points."""
-        start, size = send(torch.stack([self.start, self.size]), self.order.device)
-        return start, size
+        return *separate(self, value), halves(self.size)
 
     def subset(self, which: Tensor) -> "Frontier":
         """Some of these nodes."""
@@ -138,7 +125,7 @@ def grow(
         check_lengthscales(metric, points.n_features)
         factor = 1 / metric.to(points.device, points.dtype)
         points = points.scaled(factor)
-    if trust or (trust is None and points.device.type == "cuda"):
+    if trust or (trust is None and kind_of(points.device).is_queued):
         state = generator.get_state()
         doubts: list[Tensor] = []
         tree = _grow(points, kernel, cutter, leaf_size, generator, doubts, factor)
@@ -167,7 +154,7 @@ def _grow(
         big = (sizes[-1] > leaf_size).nonzero().squeeze(1)
         if len(big) == 0:
             break
-        frontier = Frontier(points, kernel, order, starts[-1][big], sizes[-1][big], generator, doubts)
+        frontier = Frontier(order, starts[-1][big], sizes[-1][big], points, kernel, generator, doubts)
         child, rule = cutter.cut(frontier) if done is None else done[len(rules)]
         rules.append(rule if factor is None else rule.after_scaling(factor))
         begin = frontier.start[:, None] + child.cumsum(1) - child
@@ -178,7 +165,7 @@ def _grow(
         sizes.append(child[real])
     parent, start = torch.cat(parents), torch.cat(starts)
     host = Tree(parent, start, start + torch.cat(sizes), order, tuple(rules))
-    if device.type == "cpu":
+    if kind_of(device).is_host:
         return host
     parent, start, stop = (send(part, device) for part in (parent, start, host.stop))
     tree = Tree(parent, start, stop, order, tuple(rules))

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import ranges
+from hck.backend.cuts import Directions, Halvings, halve_all
 from hck.partition.cutter import Cutter, Frontier
-from hck.partition.halving import Halvings, halve, halve_all
-from hck.partition.tree import Rule
+from hck.partition.rules import Rule
 from hck.points import DensePoints, Points, VectorPoints
 
 # Principal axes are only a direction to cut by: a sample of each node and a few iterations suffice.
@@ -60,7 +60,7 @@ class HyperplaneCutter(Cutter):
         points = as_vectors(frontier.points)
         directions, pick = self.directions(frontier)
         rows, which = frontier.members()
-        below, above, child = halve(frontier, points.project(rows, directions, pick[which]))
+        below, above, child = frontier.halve(points.project(rows, directions, pick[which]))
         is_tied = _tied(below, above)
         if frontier.doubts is not None:
             frontier.doubts.append(is_tied.any())
@@ -71,7 +71,7 @@ class HyperplaneCutter(Cutter):
             turned = _turned(directions[pick[tied]], turn, frontier.generator)
             redo = frontier.subset(tied)
             rows, which = redo.members()
-            below[tied], above[tied], _ = halve(redo, points.project(rows, turned, which))
+            below[tied], above[tied], _ = redo.halve(points.project(rows, turned, which))
             pick[tied] = torch.arange(len(tied), device=pick.device) + len(directions)
             directions = torch.cat([directions, turned])
             is_tied = _tied(below, above)
@@ -92,7 +92,7 @@ class RandomProjection(HyperplaneCutter):
     def cut_all(
         self, points: Points, order: Tensor, leaf_size: int, generator: torch.Generator
     ) -> list[tuple[Tensor, Rule]] | None:
-        if not isinstance(points, DensePoints) or points.device.type != "cpu":
+        if not isinstance(points, DensePoints):
             return None
         state, nodes = generator.get_state(), Halvings.of(len(points), leaf_size)
         if not nodes.counts:
@@ -105,13 +105,13 @@ class RandomProjection(HyperplaneCutter):
         directions = torch.cat([*(own for own, _ in drawn), spare])
         *first, first_spare = accumulate((len(own) for own, _ in drawn), initial=0)
         pick = torch.cat([which + at for (_, which), at in zip(drawn, first, strict=True)])
-        below, above = halve_all(points.x, order, nodes, directions, pick, len(spare))
-        if _tied(below, above).any():  # to be mended, level by level
+        ends = halve_all(points.x, order, nodes, Directions(directions, pick, len(spare)))
+        if ends is None or _tied(*ends).any():  # to be done, or mended, level by level
             generator.set_state(state)
             torch.arange(len(order), out=order)
             return None
         rules = []
-        middles = ((below + above) / 2).split(nodes.counts)
+        middles = ((ends[0] + ends[1]) / 2).split(nodes.counts)
         for (own, _), at, which, middle in zip(drawn, first, pick.split(nodes.counts), middles, strict=True):
             is_spare = which >= first_spare
             which = torch.where(is_spare, which - first_spare + len(own), which - at)

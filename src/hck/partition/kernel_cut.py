@@ -8,8 +8,7 @@ from torch import Tensor
 from hck.backend.blocks import Blocks, batches, group_by, pieces
 from hck.kernels import Kernel
 from hck.partition.cutter import Cutter, Frontier
-from hck.partition.halving import halve
-from hck.partition.tree import Rule
+from hck.partition.rules import Rule
 from hck.points import Points, as_points_like, cross
 
 # Where kernel values take few values, a projection on two points leaves many tied: then take more.
@@ -63,7 +62,7 @@ class KernelCut(Cutter):
 
 
 def _attempt(frontier: Frontier, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Cut by `count` poles drawn anew: the poles, their weights, and what `halve` returns."""
+    """Cut by `count` poles drawn anew: the poles, their weights, and what `Frontier.halve` returns."""
     points, generator = frontier.points, frontier.generator
     rows, which = frontier.members()
     start, size = frontier.sent
@@ -77,7 +76,7 @@ def _attempt(frontier: Frontier, count: int) -> tuple[Tensor, Tensor, Tensor, Te
         weights = torch.randn(shape, generator=generator, device=points.device, dtype=points.dtype)
     poles = frontier.order[start[:, None] + number]
     value = _project(frontier.kernel, points, rows, which, points, poles, weights)
-    return poles, weights, *halve(frontier, value)
+    return poles, weights, *frontier.halve(value)
 
 
 def _project(

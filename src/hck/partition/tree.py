@@ -1,6 +1,5 @@
 """The tree that a partition of the domain makes, as flat arrays."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
@@ -12,40 +11,10 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import send
-from hck.points import Points, VectorPoints, as_points
-
-
-class Rule(ABC):
-    """Sends the points of the nodes of one level, those that have children, on to the children."""
-
-    @abstractmethod
-    def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
-        """The child number, from 0, for each i: points[rows[i]] lies in the level's inner node which[i]."""
-
-    @abstractmethod
-    def to(self, device: torch.device) -> "Rule":
-        """The same rule with its arrays on `device`."""
-
-    def after_scaling(self, factor: Tensor) -> "Rule":
-        """The rule for points that are still to be multiplied by `factor`, feature by feature."""
-        return ScaledRule(self, factor)
-
-
-@dataclass(frozen=True)
-class ScaledRule(Rule):
-    """Another rule, applied to points whose features are multiplied by numbers."""
-
-    rule: Rule
-    factor: Tensor  # (d,)
-
-    def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
-        some = points.take(rows)
-        assert isinstance(some, VectorPoints)
-        every = torch.arange(len(rows), device=rows.device)
-        return self.rule.choose(some.scaled(self.factor), every, which)
-
-    def to(self, device: torch.device) -> "ScaledRule":
-        return ScaledRule(self.rule.to(device), self.factor.to(device))
+from hck.backend.kinds import kind_of
+from hck.partition.given import finder, lay_out, nodes_of_labels
+from hck.partition.rules import FlatRule, Rule, function_rules
+from hck.points import Points, as_points
 
 
 def _shape(compute: Callable[["Tree"], Tensor]) -> Any:
@@ -97,7 +66,7 @@ class Tree:
 
         Its points and rules stay where they are.
         """
-        if self.device.type == "cpu":
+        if kind_of(self.device).is_host:
             return self
         return Tree(self.parent.cpu(), self.start.cpu(), self.stop.cpu(), self.order)
 
@@ -270,7 +239,7 @@ class Tree:
         """
         parents = np.asarray(parent, dtype=np.int64)
         leaf = np.asarray(leaf, dtype=np.int64)
-        renumber, sizes, order = _lay_out(parents, leaf)
+        renumber, sizes, order = lay_out(parents, leaf)
         new_parent = np.full(len(parents), -1)
         new_parent[renumber] = np.where(parents >= 0, renumber[parents], -1)
         start = np.zeros(len(parents), dtype=np.int64)
@@ -281,7 +250,7 @@ class Tree:
             taken[p] += sizes[i]
         ends = torch.from_numpy(start + sizes)
         tree = cls(torch.from_numpy(new_parent), torch.from_numpy(start), ends, torch.from_numpy(order))
-        return tree if route is None else replace(tree, rules=_function_rules(tree, route, renumber))
+        return tree if route is None else replace(tree, rules=function_rules(tree, route, renumber))
 
     @classmethod
     def from_labels(cls, labels: Any, route: Callable[[Any], Any] | None = None) -> "Tree":
@@ -296,120 +265,7 @@ class Tree:
             Takes new points and returns their labels, in the same form. A combination of labels that no
             training point has is an error.
         """
-        table = np.asarray(labels)
-        table = table[:, None] if table.ndim == 1 else table
-        if table.ndim != 2 or table.size == 0:
-            raise ValueError(f"labels must have shape (n,) or (n, levels), got {np.shape(labels)}")
-        parents, node = [-1], np.zeros(len(table), dtype=np.int64)
-        for column in table.T:
-            _, codes = np.unique(column, return_inverse=True)
-            groups, member = np.unique(np.stack([node, codes]), axis=1, return_inverse=True)
-            divided = np.bincount(groups[0], minlength=len(parents)) > 1
-            fresh = np.where(divided[groups[0]], len(parents) + np.cumsum(divided[groups[0]]) - 1, groups[0])
-            parents.extend(groups[0][divided[groups[0]]])
-            node = fresh[member.reshape(-1)]
+        table, parents, node = nodes_of_labels(labels)
         if route is None:
             return cls.from_parents(parents, node)
-        known = {tuple(row): leaf for row, leaf in zip(table.tolist(), node.tolist(), strict=True)}
-
-        def find(x: Any) -> list[int]:
-            rows = np.asarray(route(x))
-            rows = rows[:, None] if rows.ndim == 1 else rows
-            missing = {tuple(row) for row in rows.tolist()} - known.keys()
-            if missing:
-                raise ValueError(f"no training point has the labels {sorted(missing, key=str)[0]}")
-            return [known[tuple(row)] for row in rows.tolist()]
-
-        return cls.from_parents(parents, node, find)
-
-
-@dataclass(frozen=True)
-class FunctionRule(Rule):
-    """Routes by a function given by the user, which names the leaf at once."""
-
-    function: Callable[[Any], Any]
-    child: (
-        Tensor  # (nodes,): which child at this level leads to the leaf; -1 for nodes that are no leaf below
-    )
-
-    def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
-        if len(rows) == 0:
-            return rows
-        leaf = torch.as_tensor(np.asarray(self.function(_raw(points.take(rows)))), dtype=torch.long)
-        if leaf.shape != rows.shape or leaf.min() < 0 or leaf.max() >= len(self.child):
-            raise ValueError("the tree's route function must return a node of the tree for each point")
-        child = self.child[leaf.to(self.child.device)]
-        if (child < 0).any():
-            raise ValueError("the tree's route function returned a node that is not a leaf")
-        return child
-
-    def to(self, device: torch.device) -> "FunctionRule":
-        return FunctionRule(self.function, self.child.to(device))
-
-
-@dataclass(frozen=True)
-class FlatRule(Rule):
-    """Sends points down another tree, whose leaves are the children here."""
-
-    tree: Tree
-    place: Tensor  # (leaves,): which child each leaf is
-
-    def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
-        return self.place[self.tree.route(points.take(rows))]
-
-    def to(self, device: torch.device) -> "FlatRule":
-        return FlatRule(self.tree.to(device), self.place.to(device))
-
-
-def _function_rules(tree: Tree, route: Callable[[Any], Any], renumber: np.ndarray) -> tuple[Rule, ...]:
-    child = torch.full((tree.depth, tree.n_nodes), -1)
-    for leaf in tree.leaves.tolist():
-        node = leaf
-        for level in reversed(range(int(tree.level[leaf]))):
-            parent = int(tree.parent[node])
-            child[level, leaf] = node - int(tree.first_child[parent])
-            node = parent
-    return tuple(FunctionRule(route, row[torch.from_numpy(renumber)]) for row in child)
-
-
-def _raw(points: Points) -> Any:
-    x = points.x
-    return x.cpu().numpy() if isinstance(x, Tensor) else x
-
-
-def _lay_out(parent: np.ndarray, leaf: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Check a tree, and number its nodes by level: new numbers, sizes by new number, order of points."""
-    nodes = len(parent)
-    roots = np.flatnonzero(parent < 0)
-    if parent.ndim != 1 or len(roots) != 1 or parent.max() >= nodes:
-        raise ValueError("`parent` must name a node for each node but one, the root, which has -1")
-    if leaf.ndim != 1 or len(leaf) == 0 or leaf.min() < 0 or leaf.max() >= nodes:
-        raise ValueError("`leaf` must name a node of the tree for each point")
-    children: list[list[int]] = [[] for _ in range(nodes)]
-    for i, p in enumerate(parent.tolist()):
-        if p >= 0:
-            children[p].append(i)
-    walk = [int(roots[0])]
-    for i in walk:  # grows while we walk: breadth first
-        walk.extend(children[i])
-    if len(walk) != nodes:
-        raise ValueError("`parent` contains a cycle: some nodes are not below the root")
-    if any(len(c) == 1 for c in children):
-        raise ValueError(
-            "every node must have no child or at least two; merge a single child with its parent"
-        )
-    if any(children[i] for i in np.unique(leaf)):
-        raise ValueError("points must lie in leaves, but `leaf` names a node that has children")
-    size = np.bincount(leaf, minlength=nodes)
-    for i in reversed(walk):
-        if not children[i] and size[i] == 0:
-            raise ValueError(f"leaf {i} has no points; every leaf needs at least one")
-        size[i] += sum(size[c] for c in children[i])
-    renumber = np.empty(nodes, dtype=np.int64)
-    renumber[walk] = np.arange(nodes)
-    position, place, stack = 0, np.zeros(nodes, dtype=np.int64), [int(roots[0])]
-    while stack:  # depth first: leaves in the order in which their points are listed
-        i = stack.pop()
-        place[i], position = position, position + 1
-        stack.extend(reversed(children[i]))
-    return renumber, size[walk], np.argsort(place[leaf], kind="stable")
+        return cls.from_parents(parents, node, finder(route, table, node))

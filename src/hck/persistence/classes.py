@@ -31,7 +31,7 @@ from hck.partition import KD, PCA, KernelCut, KMeans, Landmarks, RandomProjectio
 from hck.partition.centres import CentreRule
 from hck.partition.hyperplane import HyperplaneRule
 from hck.partition.kernel_cut import KernelRule
-from hck.partition.tree import FlatRule, FunctionRule, ScaledRule
+from hck.partition.rules import FlatRule, FunctionRule, ScaledRule
 from hck.points import DensePoints, ObjectPoints, SparsePoints
 from hck.preparation.categories import Categories
 from hck.preparation.coding import Centred, OneAgainstAll

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from hck._version import __version__
+from hck.backend.device import is_here, parse_device
 from hck.persistence import folder
 from hck.persistence.classes import ESTIMATORS, Place
 from hck.persistence.decode import Decoder
@@ -105,18 +106,15 @@ def read_parts(path: Path, device: str | torch.device | None = None) -> Any:
 def _place(saved: str, device: str | torch.device | None) -> Place:
     """Where to load to, given the device of old and the one that is asked for."""
     if device is not None:
-        try:
-            asked = torch.device(device)
-        except RuntimeError:
-            raise ValueError(f"device={device!r} is not known; use 'cpu' or 'cuda'") from None
-        if not _is_there(asked):
+        asked = parse_device(device)
+        if not is_here(asked):
             raise ValueError(f"device={str(device)!r} was asked for, but torch does not find it here")
         return Place(asked, str(asked))
     try:
         old = torch.device(saved)
     except RuntimeError as error:
         raise ModelFileError(f"the device {saved!r} of the saved model is not known") from error
-    if _is_there(old):
+    if is_here(old):
         return Place(old)
     warnings.warn(
         f"the model was saved on {saved}, which torch does not find here: it is loaded to the CPU",
@@ -124,9 +122,3 @@ def _place(saved: str, device: str | torch.device | None) -> Place:
         stacklevel=4,
     )
     return Place(torch.device("cpu"), "cpu")
-
-
-def _is_there(device: torch.device) -> bool:
-    if device.type == "cuda":
-        return torch.cuda.is_available() and (device.index or 0) < torch.cuda.device_count()
-    return device.type == "cpu"

@@ -69,7 +69,7 @@ def cross(
     else:
         profile, left, right = placed
         if isinstance(left, DensePoints) and fusable(left.x, rows, right.x, columns):
-            return fused_cross(profile, left.x, rows, right.x, columns, upper, out)
+            return fused_cross(profile, (left.x, rows), (right.x, columns), upper, out)
         values = left.between(partial(evaluate, profile), rows, right, columns)
     return values if out is None else out.copy_(values)
 

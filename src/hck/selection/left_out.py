@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hck.backend import linalg
 from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.kernel import HierarchicalKernel
@@ -78,10 +79,7 @@ def left_out_loss(
     matrix = pairs.tensor()[0]
     relative = y.new_ones(len(y)) if sample.noise is None else sample.noise.to(y)
     matrix.diagonal().add_(noise.detach() * relative)
-    root, failed = torch.linalg.cholesky_ex(matrix)
-    if int(failed):
-        raise NotPositiveDefiniteError("the kernel's matrix on a sample is not positive definite")
-    inverse = torch.cholesky_inverse(root)
+    inverse = torch.cholesky_inverse(linalg.cholesky(matrix, "the kernel's matrix on a sample"))
     solved, diagonal = inverse @ y, inverse.diagonal()
     predicted = (y - solved / diagonal[:, None]).double().cpu().numpy()
     value, by_prediction = loss.with_gradient(predicted)

@@ -10,11 +10,10 @@ from typing import Any
 
 import torch
 
+from hck.backend.kinds import KINDS, kind_of
 from hck.partition import Tree
 from hck.points import Points
 
-# Operations per second that a fit gets done, roughly: of two CPU cores, and of a data-centre GPU.
-_RATE = {"cpu": 7e10, "cuda": 3e12}
 UNKNOWN = 500  # features that a value of a kernel costs as much as, where points have none
 
 OF_A_RANK = ("nystrom", "fourier", "tapered")  # approximations without a tree, whose rank is chosen
@@ -32,9 +31,8 @@ def allowed_work(fit_time: Any, n: int, device: torch.device) -> float:
         GPU four times as much work is done, in less time.
     """
     if isinstance(fit_time, str):
-        more = 1.0 if device.type == "cpu" else 4.0
-        return _SHARE[fit_time] * more * _RATE["cpu"] * (30 + n / 2000)
-    return float(fit_time) * _RATE[device.type]
+        return _SHARE[fit_time] * kind_of(device).more_work * KINDS["cpu"].rate * (30 + n / 2000)
+    return float(fit_time) * kind_of(device).rate
 
 
 def tree_work(n: int, d: int, leaf_size: int, rank: int) -> float:
@@ -112,8 +110,7 @@ def final_shape(given: GivenShape, points: Points, limits: Limits) -> Shape:
     if leaf_size is not None:
         several = 8 if leaf_size < n else 1
         return Shape(n_trees or several, leaf_size, max(1, min(leaf_size, n) // _RATIO))
-    # one leaf is one large factorization, which suits a GPU
-    single = 0.25 if points.device.type == "cpu" else 2.0
+    single = kind_of(points.device).single_leaf
     d, memory = points.values_per_point or UNKNOWN, limits.memory / points.dtype.itemsize
     return forest_shape((n, d), Limits(limits.work, memory), n_trees, single)
 

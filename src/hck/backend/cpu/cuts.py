@@ -1,5 +1,7 @@
 """Projections and medians on the CPU, compiled."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from hck.backend.cpu.dense import dot
@@ -11,6 +13,45 @@ _ROUNDING = 32  # times the spacing of numbers, that halves have to be apart
 _UNORDERED = {"contract", "nnan", "nsz", "reassoc"}  # so that sums and extremes are computed in vectors
 
 
+class Points(NamedTuple):
+    """x (points, d), and the order (points,) of those that nodes own."""
+
+    x: Any
+    d: int
+    order: Any
+
+
+class Nodes(NamedTuple):
+    """Where the points of nodes start in the order, how many they are, and the nodes' halves (-1: none)."""
+
+    start: Any
+    size: Any
+    child: Any
+
+
+class Listed(NamedTuple):
+    """Nodes whose values are listed one node after another: those of node i end at stop[i]."""
+
+    start: Any
+    size: Any
+    stop: Any
+
+
+class Directions(NamedTuple):
+    """values (directions, d); node i has that of number pick[i], and may take one of the last `spares`."""
+
+    values: Any
+    pick: Any
+    spares: int
+
+
+class Ends(NamedTuple):
+    """The largest value of each node's first half and the smallest of its second."""
+
+    below: Any
+    above: Any
+
+
 @exposed(fastmath={"contract", "reassoc"})
 def project(x, d, rows, directions, which, out):
     """⟨x[rows[i]], directions[which[i]]⟩ for each i."""
@@ -19,41 +60,44 @@ def project(x, d, rows, directions, which, out):
 
 
 @exposed
-def halve(order, start, value, below, above, size, stop, first, last):
-    """Put the points of nodes `first` to `last` in order: the half with the smaller values comes first.
+def halve(order, nodes, value, ends, part):
+    """Put the points of the nodes of a `part` (first, last) in order: the half with the smaller values first.
 
-    Equal values are split as they come. The values of node i end at stop[i].
+    Equal values are split as they come.
     """
-    largest = size[first:last].max()
-    _, work, rest = _room(largest, value, order)
+    first, last = part
+    start, size, stop = nodes
+    _, work, rest = _room(size[first:last].max(), value, order)
     for i in range(first, last):
         own = value[stop[i] - size[i] : stop[i]]
-        below[i], above[i] = _separate(own, size[i], order, start[i], work, rest)
+        ends.below[i], ends.above[i] = _separate(own, size[i], order, start[i], work, rest)
 
 
 @exposed
-def halve_by_projection(x, d, order, start, size, child, pick, directions, spares, below, above, first, last):
-    """The same, by values that are projections on directions: node i has that of number pick[i].
+def halve_by_projection(points, nodes, directions, ends, part):
+    """The same, by values that are projections on directions.
 
-    A node whose halves are tied takes one of the last `spares` directions, if they are not tied with it.
+    A node whose halves are tied takes one of the spare directions, if they are not tied with it.
     """
-    largest = size[first:last].max()
-    own, work, rest = _room(largest, x, order)
+    first, last = part
+    room = _room(nodes.size[first:last].max(), points.x, points.order)
     for i in range(first, last):
-        below[i], above[i] = _cut(
-            x, d, order, start[i], size[i], pick, i, directions, spares, own, work, rest
-        )  # fmt: skip
+        ends.below[i], ends.above[i] = _cut(points, nodes.start[i], nodes.size[i], i, directions, room)
 
 
 @exposed
-def halve_subtrees(x, d, order, start, size, child, pick, directions, spares, below, above, first, last):
-    """The same for nodes `first` to `last`, their children child[i] (-1: none), and so on.
+def halve_subtrees(points, nodes, directions, ends, part):
+    """The same for nodes, their children, and so on.
 
     The points of a subtree are gathered once, and then lie close together.
     """
+    first, last = part
+    x, d, order = points
+    start, size, child = nodes
     largest = size[first:last].max()
-    own, work, rest = _room(largest, x, order)
-    near, place, kept = np.empty(largest * d, x.dtype), np.empty_like(rest), np.empty_like(rest)
+    room = _room(largest, x, order)
+    near, place = np.empty(largest * d, x.dtype), np.empty(largest + 1, order.dtype)
+    kept, gathered = np.empty_like(place), Points(near, d, place)
     waiting = np.empty(2 * 64, np.int64)  # at most one for each level below
     for root in range(first, last):
         at, n = start[root], size[root]
@@ -66,9 +110,7 @@ def halve_subtrees(x, d, order, start, size, child, pick, directions, spares, be
         while count:
             count -= 1
             i = waiting[count]
-            below[i], above[i] = _cut(
-                near, d, place, start[i] - at, size[i], pick, i, directions, spares, own, work, rest
-            )  # fmt: skip
+            ends.below[i], ends.above[i] = _cut(gathered, start[i] - at, size[i], i, directions, room)
             for c in range(2):
                 if child[2 * i + c] >= 0:
                     waiting[count] = child[2 * i + c]
@@ -78,14 +120,17 @@ def halve_subtrees(x, d, order, start, size, child, pick, directions, spares, be
 
 
 @compiled
-def _cut(x, d, order, at, n, pick, node, directions, spares, own, work, rest):
-    """Halve a node by projections; what `_separate` returns."""
-    total, eps = len(directions) // d, 2.0**-52 if own.itemsize == 8 else 2.0**-23
+def _cut(points, at, n, node, directions, room):
+    """Halve a node, whose n points start at `at` in the order, by projections; what `_separate` returns."""
+    x, d, order = points
+    values, pick, spares = directions
+    own, work, rest = room
+    total, eps = len(values) // d, 2.0**-52 if own.itemsize == 8 else 2.0**-23
     for attempt in range(spares + 1):
         if attempt:
             pick[node] = total - attempt
         for p in range(n):
-            own[p] = dot(x, order[at + p] * d, directions, pick[node] * d, d)
+            own[p] = dot(x, order[at + p] * d, values, pick[node] * d, d)
         below, above = _separate(own, n, order, at, work, rest)
         if above - below > _ROUNDING * eps * max(abs(below), abs(above)):
             break

@@ -4,7 +4,7 @@ The points of a block are gathered into a *side*: each feature in a row of its o
 and relative to a centre, and a last row of squared norms. Squared distances are sums of squared differences,
 or, which takes half the time where there are many features, ‖a‖² + ‖b‖² − 2⟨a, b⟩. That loses digits of small
 distances between points far from the centre; it is done only for kernels that are smooth where the distance
-is 0, and only where what is lost does not matter. `kernel` is a `hck.backend.kernels.Recipe`.
+is 0, and only where what is lost does not matter. `kernel` is a `hck.backend.cpu.values.CompiledProfile`.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """Dense linear algebra on stacks of matrices in the CPU's memory, in place and without copies.
 
 Each function calls compiled code for one member after another, on one core, without the interpreter lock;
-`hck.backend.parallel` gives each core a stack of its own.
+`hck.backend.parallel` gives each core a stack of its own. A factor of S = UᵀU is U = Lᵀ; what lies below its
+diagonal has no meaning.
 """
 
 import numpy as np
@@ -9,55 +10,70 @@ import torch
 from torch import Tensor
 
 from hck.backend.cpu import dense
+from hck.backend.cpu.arrays import flat
 from hck.backend.cpu.jit import exposed
-from hck.backend.linalg import flat
 
 
-def factor_(matrix: Tensor, first: float, last: float) -> Tensor:
-    """Put U in place of S = UᵀU, of which only the upper triangle is read; the jitter of each member.
+class CompiledAlgebra:
+    """What `hck.backend.linalg` asks for."""
 
-    See `hck.backend.cpu.dense.factor` for the jitter.
-    """
-    jitter = np.empty(len(matrix))
-    _factor(flat(matrix), len(matrix), matrix.shape[-1], first, last, jitter)
-    return torch.from_numpy(jitter)
+    def factor_(self, matrix: Tensor, first: float, last: float) -> tuple[Tensor, Tensor]:
+        """Put U in place of S; the jitter of each member (see `hck.backend.cpu.dense.factor`)."""
+        matrix, jitter = matrix.contiguous(), np.empty(len(matrix))
+        _factor(flat(matrix), len(matrix), matrix.shape[-1], first, last, jitter)
+        return matrix, torch.from_numpy(jitter)
+
+    def whiten_(self, factor: Tensor, x: Tensor, which: Tensor | None) -> Tensor:
+        return _solve(factor, x, which, back=False)
+
+    def unwhiten_(self, factor: Tensor, x: Tensor, which: Tensor | None) -> Tensor:
+        return _solve(factor, x, which, back=True)
+
+    def color(self, factor: Tensor, x: Tensor) -> Tensor:
+        return factor.triu().mT @ x
+
+    def subtract_gram_(self, y: Tensor, matrix: Tensor) -> Tensor:
+        matrix = matrix.contiguous()
+        _subtract_gram(flat(matrix), flat(y), *y.shape)
+        return matrix
+
+    def inverse(self, factor: Tensor) -> Tensor:
+        out = torch.empty_like(factor)
+        _inverse(flat(factor), flat(out), len(factor), factor.shape[-1])
+        return out
+
+    def inverse_diagonal(self, factor: Tensor) -> Tensor:
+        out = factor.new_empty(factor.shape[:2])
+        _inverse_diagonal(flat(factor), flat(out), len(factor), factor.shape[-1])
+        return out
+
+    def half_log_determinant(self, factor: Tensor) -> Tensor:
+        return factor.diagonal(dim1=-2, dim2=-1).log().sum()
+
+    def pack_(self, symmetric: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
+        """The factor on and above the diagonal, the symmetric matrix below."""
+        mask = torch.ones(factor.shape[-2:], dtype=torch.bool).triu()
+        return torch.where(mask, factor, symmetric), symmetric.diagonal(dim1=-2, dim2=-1).contiguous()
+
+    def unpack(self, packed: Tensor, diagonal: Tensor) -> tuple[Tensor, Tensor]:
+        lower = packed.tril(-1)
+        symmetric = lower + lower.mT
+        symmetric.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
+        return packed, symmetric
+
+    def multiply_packed(self, packed: Tensor, diagonal: Tensor, x: Tensor) -> Tensor:
+        return self.unpack(packed, diagonal)[1] @ x
+
+    def unwhiten_packed(self, packed: Tensor, diagonal: Tensor, x: Tensor) -> Tensor:
+        return self.unwhiten_(packed, x, None)
 
 
-def whiten_(factor: Tensor, b: Tensor, which: Tensor | None = None) -> Tensor:
-    """B ← U⁻ᵀB. `which` (members of B,) says which factor belongs to each member of B."""
-    _whiten(flat(factor), numbers(which, len(b)), flat(b), *b.shape[1:], False)
-    return b
-
-
-def unwhiten_(factor: Tensor, b: Tensor, which: Tensor | None = None) -> Tensor:
-    """B ← U⁻¹B."""
-    _whiten(flat(factor), numbers(which, len(b)), flat(b), *b.shape[1:], True)
-    return b
-
-
-def subtract_gram_(matrix: Tensor, y: Tensor) -> Tensor:
-    """S ← S − YᵀY, on and above the diagonal."""
-    _subtract_gram(flat(matrix), flat(y), *y.shape)
-    return matrix
-
-
-def inverse(factor: Tensor) -> Tensor:
-    """(UᵀU)⁻¹, the whole of it."""
-    out = torch.empty_like(factor)
-    _inverse(flat(factor), flat(out), len(factor), factor.shape[-1])
-    return out
-
-
-def inverse_diagonal(factor: Tensor) -> Tensor:
-    """The diagonal of (UᵀU)⁻¹."""
-    out = factor.new_empty(factor.shape[:2])
-    _inverse_diagonal(flat(factor), flat(out), len(factor), factor.shape[-1])
-    return out
-
-
-def numbers(which: Tensor | None, members: int) -> np.ndarray:
-    """Which of the factors each member takes; by default the one of the same number."""
-    return np.arange(members) if which is None else which.numpy()
+def _solve(factor: Tensor, x: Tensor, which: Tensor | None, back: bool) -> Tensor:
+    """X ← U⁻ᵀX, or, with `back`, X ← U⁻¹X. `which` (members of X,) says which factor each takes."""
+    x = x.contiguous()
+    number = np.arange(len(x)) if which is None else which.numpy()
+    _whiten(flat(factor), number, flat(x), *x.shape[1:], back)
+    return x
 
 
 @exposed

@@ -3,8 +3,10 @@
 All that a node or a leaf needs stays in the cache while it is worked on, and the interpreter, of which there
 is only one, is not asked in between. Arrays are flat; n is the leaves' size, r the rank, k the number of
 right-hand sides, d the number of features. Kernel values are computed on the way (`hck.backend.cpu.kernels`),
-unless `kernel` is `hck.backend.kernels.GIVEN`.
+unless `kernel` is `hck.backend.cpu.values.GIVEN`.
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,20 +27,107 @@ from hck.backend.cpu.jit import compiled, exposed
 from hck.backend.cpu.tile import apart
 
 
+class Wanted(NamedTuple):
+    """Kernel values between rows of x and of z, which have d features; nothing if the kernel is `GIVEN`.
+
+    rows (members, ·) and columns (members, ·): positions in x and z.
+    """
+
+    x: Any
+    rows: Any
+    z: Any
+    columns: Any
+    kernel: Any
+    d: int
+
+
+class Leaves(NamedTuple):
+    """What leaves are made of, and what becomes of them.
+
+    own (leaves, n, n): K(X, X) if given, then L. far (leaves, r, n): K(Z, X) if given; empty if `own` is D
+    and `y` is V. landmark (nodes, r, r): C, of which each leaf takes which[i]; empty as well. noise
+    (leaves, n). b (leaves, n, k): then a. y (leaves, n, r), half and jitter (leaves,): results.
+    """
+
+    own: Any
+    far: Any
+    landmark: Any
+    which: Any
+    noise: Any
+    b: Any
+    y: Any
+    half: Any
+    jitter: Any
+
+
+class Nodes(NamedTuple):
+    """What inner nodes are made of, and what becomes of them.
+
+    xi (nodes, r, r): −Ξ, then A and M packed. w (nodes, r, r): K(Z_p, Z_i) if given, or W if `own` is empty.
+    own (nodes, r, r): C. above (parents, r, r): C of the parents, of which each node takes which[i].
+    nu (nodes, r, k): −τ, then ν. h (nodes, r, r), q (nodes, r, k), diagonal (nodes, r), half (nodes,) and
+    jitter (nodes, 2): results.
+    """
+
+    xi: Any
+    w: Any
+    own: Any
+    above: Any
+    which: Any
+    nu: Any
+    h: Any
+    q: Any
+    diagonal: Any
+    half: Any
+    jitter: Any
+
+
+class Parents(NamedTuple):
+    """information (nodes, r, r) and mean (nodes, r, k): −Ξ and −τ; member i adds to those of where[i].
+
+    Both are empty if nobody asks.
+    """
+
+    information: Any
+    mean: Any
+    where: Any
+
+
+class Filtered(NamedTuple):
+    """What the way up leaves for the way down, of inner nodes."""
+
+    packed: Any
+    diagonal: Any
+    h: Any
+    nu: Any
+    q: Any
+
+
+class Sizes(NamedTuple):
+    n: int
+    r: int
+    k: int
+
+
+class Factoring(NamedTuple):
+    """The relative jitter to begin with and the largest; memory with any content."""
+
+    first: float
+    last: float
+    spare: Any
+
+
 @exposed
-def leaf_up(
-    x, rows, z, columns, kernel, own, far, landmark, which, noise, b, y, half, jitter,
-    information, mean, parent, spare, n, r, k, d, first, last,
-):  # fmt: skip
+def leaf_up(wanted, leaves, parents, sizes, factoring):
     """L, Y, a and half the log-determinant of leaves; −Θ and −t are added to their parents.
 
-    x, z: points and landmarks; rows (leaves, n), columns (leaves, r): positions in them. own (leaves, n, n):
-    K(X, X) if given, then L. far (leaves, r, n): K(Z, X) if given; empty if `own` is D and `y` is V.
-    landmark (nodes, r, r): C, of which each leaf takes which[i]; empty as well. noise (leaves, n).
-    b (leaves, n, k): then a. y (leaves, n, r), half and jitter (leaves,): results. information (nodes, r, r)
-    and mean (nodes, r, k): −Ξ and −τ of the parents; leaf i adds to the one of number parent[i].
-    spare (n, n): any content.
+    What is wanted is K(Z, X), so that its x are landmarks; spare (n, n).
     """
+    z, columns, x, rows, kernel, d = wanted
+    own, far, landmark, which, noise, b, y, half, jitter = leaves
+    information, mean, parent = parents
+    n, r, k = sizes
+    first, last, spare = factoring
     work = scratch(own)
     room = kernels.scratch(own, n, r, d)
     near = kernels.side_at(own, d)
@@ -73,19 +162,16 @@ def leaf_up(
 
 
 @exposed
-def node_up(
-    z, rows, columns, kernel, xi, w, own, above, which, nu, h, q, diagonal, half, jitter,
-    information, mean, spare, r, k, d, first, last,
-):  # fmt: skip
+def node_up(wanted, nodes, parents, sizes, factoring):
     """A and M packed, H, ν, q and half the log-determinant of inner nodes; −Θ and −t are added to parents.
 
-    z: landmarks; rows, columns (nodes, r): positions in it, of the parents' and of the nodes' own.
-    xi (nodes, r, r): −Ξ, then A and M packed. w (nodes, r, r): K(Z_p, Z_i) if given, or W if `own` is empty.
-    own (nodes, r, r): C. above (parents, r, r): C of the parents, of which each node takes which[i].
-    nu (nodes, r, k): −τ, then ν. h (nodes, r, r), q (nodes, r, k), diagonal (nodes, r), half (nodes,) and
-    jitter (nodes, 2): results. information, mean: −Ξ and −τ of the parents; empty if nobody asks.
-    spare (4, r, r): any content.
+    What is wanted is K(Z_p, Z_i); spare (4, r, r).
     """
+    z, rows, _, columns, kernel, d = wanted
+    xi, w, own, above, which, nu, h, q, diagonal, half, jitter = nodes
+    information, mean, parent = parents
+    r, k = sizes.r, sizes.k
+    first, last, spare = factoring
     work, t, size = scratch(xi), np.empty(r * k, xi.dtype), r * r
     root, m = spare[size : 2 * size], spare[2 * size : 3 * size]
     room = kernels.scratch(xi, r, r, d)
@@ -124,13 +210,14 @@ def node_up(
             diagonal[i * r + p] = m[p * (r + 1)]
         if len(information):
             _add_to_diagonal(m, 0, r, -1)
-            _subtract_from(information, which[i] * r * r, m, r * r)
-            _subtract_from(mean, which[i] * r * k, t, r * k)
+            _subtract_from(information, parent[i] * r * r, m, r * r)
+            _subtract_from(mean, parent[i] * r * k, t, r * k)
 
 
 @exposed
-def node_down(packed, diagonal, h, nu, q, z, r, k):
+def node_down(filtered, z, r, k):
     """ẑ = A⁻ᵀ (ν + H M (ẑ_p − q)) of inner nodes; z (nodes, r, k) is ẑ_p, then ẑ."""
+    packed, diagonal, h, nu, q = filtered
     work, surprise, m = scratch(packed), np.empty(r * k, packed.dtype), np.empty(r * r, packed.dtype)
     for i in range(len(z) // (r * k)):
         g, s = i * r * r, i * r * k
@@ -147,11 +234,12 @@ def node_down(packed, diagonal, h, nu, q, z, r, k):
 
 
 @exposed
-def leaf_down(lower, y, a, z, n, r, k):
+def leaf_down(lower, y, a, z, sizes):
     """w = L⁻ᵀ (a − Y ẑ_p) and d = ẑ_p − Vᵀ w of leaves.
 
     a (leaves, n, k): then w. z (leaves, r, k): ẑ_p, then d.
     """
+    n, r, k = sizes.n, sizes.r, sizes.k
     work = scratch(lower)
     for i in range(len(z) // (r * k)):
         o, v, s, d = i * n * n, i * n * r, i * n * k, i * r * k

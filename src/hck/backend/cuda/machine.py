@@ -1,0 +1,73 @@
+"""NVIDIA GPUs: torch, and kernels of our own where Triton is there. They are imported when first used."""
+
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from hck.backend.blocks import Blocks
+from hck.backend.cuda.compiler import has_triton
+from hck.backend.kernels import Profile, numbers_of
+from hck.backend.machine import Algebra, Machine
+from hck.backend.torch import TorchAlgebra
+
+_MOST_FEATURES = 256  # beyond, distances are a matrix product's work
+
+
+class CUDA(Machine):
+    """A GPU with memory of its own."""
+
+    def count(self) -> int:
+        return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+    def free_bytes(self, device: torch.device) -> int:
+        # what torch holds but does not use is free for us
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + unused
+
+    def synchronize(self) -> None:
+        torch.cuda.synchronize()
+
+    def reset_peak(self) -> None:
+        torch.cuda.reset_peak_memory_stats()
+
+    def peak_bytes(self) -> int:
+        return torch.cuda.max_memory_allocated()
+
+    def send(self, tensor: Tensor, device: torch.device) -> Tensor:
+        return tensor.pin_memory().to(device, non_blocking=True)
+
+    def algebra(self, dtype: torch.dtype) -> Algebra:
+        return _algebra()
+
+    def fuses(self, features: int, width: int) -> bool:
+        return has_triton() and features <= _MOST_FEATURES
+
+    def evaluate(
+        self,
+        profile: Profile,
+        left: tuple[Tensor, Blocks],
+        right: tuple[Tensor, Blocks],
+        upper: bool,
+        out: Tensor,
+    ) -> None:
+        from hck.backend.cuda import kernels
+
+        numbers = numbers_of(profile, out.dtype, out.device)
+        kernels.evaluate(profile.formula, numbers, *left, *right, upper, out)
+
+    def project(self, x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
+        if not has_triton():
+            return super().project(x, rows, directions, which)
+        from hck.backend.cuda import cuts
+
+        return cuts.project(x, rows, directions, which)
+
+
+@cache
+def _algebra() -> Algebra:
+    if not has_triton():
+        return TorchAlgebra()
+    from hck.backend.cuda.algebra import CudaAlgebra
+
+    return CudaAlgebra()
