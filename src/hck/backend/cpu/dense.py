@@ -1,9 +1,11 @@
 """Cholesky factors, triangular solves and Gram matrices on the CPU, compiled and without copies.
 
-Every function works on one matrix with contiguous rows, somewhere in a flat array: `at` is where it starts
-and `ld` how far its rows are apart. A factor is U, upper triangular, with S = UᵀU; what lies below its
-diagonal has no meaning. `work` is scratch memory, from `scratch`.
+Every function works on matrices with contiguous rows, somewhere in flat arrays (`Matrix`). A factor is U,
+upper triangular, with S = UᵀU; what lies below its diagonal has no meaning. `work` is scratch memory, from
+`scratch`.
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +19,57 @@ _DEPTH = 128  # rows of A and B that are packed at once, ...
 _BREADTH = 128  # ... and columns of A
 _SMALL = 64  # depth up to which nothing is packed, ...
 _TINY = 16  # ... or this one, if rows compete for the same places in the cache
+
+
+class Matrix(NamedTuple):
+    """A matrix (rows, columns) in a flat array: where it starts, and how far its rows are apart."""
+
+    data: Any
+    at: int
+    ld: int
+    rows: int
+    columns: int
+
+
+class Left(NamedTuple):
+    """A matrix (depth, rows of a product) whose entries are `down` and `right` apart."""
+
+    data: Any
+    at: int
+    down: int
+    right: int
+
+
+class Factoring(NamedTuple):
+    """The relative jitter to begin with and the largest, and memory for a copy, with any content."""
+
+    first: float
+    last: float
+    spare: Any
+
+
+@compiled
+def part(m, i, j, rows, columns):
+    """A block of a matrix."""
+    return Matrix(m.data, m.at + i * m.ld + j, m.ld, rows, columns)
+
+
+@compiled
+def member(data, i, rows, columns):
+    """One of a stack of matrices."""
+    return Matrix(data, i * rows * columns, columns, rows, columns)
+
+
+@compiled
+def upright(m):
+    """A matrix A as the left one of a product AᵀB."""
+    return Left(m.data, m.at, m.ld, 1)
+
+
+@compiled
+def turned(m):
+    """A matrix A as the left one of a product AB."""
+    return Left(m.data, m.at, 1, m.ld)
 
 
 @compiled
@@ -51,115 +104,138 @@ def _block_at(work):
 
 
 @compiled
-def copy(source, at_source, ld_source, target, at_target, ld_target, rows, columns):
-    """Copy a block."""
+def copy(source, target):
+    """Copy a matrix into another of its shape."""
     apart()
-    for i in range(rows):
-        s, t = np.uintp(at_source + i * ld_source), np.uintp(at_target + i * ld_target)
-        for j in range(np.uintp(columns)):  # unsigned: a negative index would count from the end
-            target[t + j] = source[s + j]
+    for i in range(source.rows):
+        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
+        for j in range(np.uintp(source.columns)):  # unsigned: a negative index would count from the end
+            target.data[t + j] = source.data[s + j]
 
 
 @compiled
-def _copy_edge(source, at_source, ld_source, target, at_target, ld_target, rows, columns):
+def _copy_upper(source, target):
+    """Copy what lies on and above the diagonal."""
+    apart()
+    for i in range(source.rows):
+        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
+        for j in range(np.uintp(i), np.uintp(source.columns)):
+            target.data[t + j] = source.data[s + j]
+
+
+@compiled
+def copy_below(source, target):
+    """Copy what lies below the diagonal."""
+    apart()
+    for i in range(1, source.rows):
+        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
+        for j in range(np.uintp(i)):
+            target.data[t + j] = source.data[s + j]
+
+
+@compiled
+def _copy_edge(source, target):
     """Copy a block of fewer columns than a panel has, and zeros after it."""
     apart()
-    panel = panel_of(target)
-    for i in range(rows):
-        s, t = np.uintp(at_source + i * ld_source), np.uintp(at_target + i * ld_target)
-        for j in range(np.uintp(columns)):
-            target[t + j] = source[s + j]
-        for j in range(np.uintp(columns), np.uintp(panel)):
-            target[t + j] = 0
+    panel = panel_of(target.data)
+    for i in range(source.rows):
+        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
+        for j in range(np.uintp(source.columns)):
+            target.data[t + j] = source.data[s + j]
+        for j in range(np.uintp(source.columns), np.uintp(panel)):
+            target.data[t + j] = 0
 
 
 @compiled
-def transpose(source, at_source, ld_source, target, at_target, ld_target, rows, columns):
-    """Copy the transpose of a block of `rows` and `columns`."""
+def transpose(source, target):
+    """Copy the transpose of a matrix."""
     apart()
-    for i0 in range(0, rows, 8):
-        for j in range(columns):
-            s, t = at_source + j + i0 * ld_source, np.uintp(at_target + j * ld_target + i0)
-            for i in range(np.uintp(min(8, rows - i0))):
-                target[t + i] = source[np.uintp(s) + i * np.uintp(ld_source)]
+    for i0 in range(0, source.rows, 8):
+        for j in range(source.columns):
+            s, t = source.at + j + i0 * source.ld, np.uintp(target.at + j * target.ld + i0)
+            for i in range(np.uintp(min(8, source.rows - i0))):
+                target.data[t + i] = source.data[np.uintp(s) + i * np.uintp(source.ld)]
 
 
 @compiled
-def negate(v, at, count):
-    """Change the sign of numbers side by side."""
+def negate(m):
+    """Change the sign of a matrix."""
     apart()
-    start = np.uintp(at)
-    for p in range(np.uintp(count)):
-        v[start + p] = -v[start + p]
+    for i in range(m.rows):
+        start = np.uintp(m.at + i * m.ld)
+        for j in range(np.uintp(m.columns)):
+            m.data[start + j] = -m.data[start + j]
 
 
 @compiled
-def _pack_left(a, at_a, down_a, right_a, depth, m, out):
+def clear(m):
+    """Make all of a matrix 0."""
+    apart()
+    for i in range(m.rows):
+        start = np.uintp(m.at + i * m.ld)
+        for j in range(np.uintp(m.columns)):
+            m.data[start + j] = 0
+
+
+@compiled
+def _pack_left(a, depth, m, out):
     """A (depth, m) in panels of a tile's height."""
     apart()
     for i in range(0, m, _ROWS):
-        rows, base, start = min(_ROWS, m - i), i * depth, at_a + i * right_a
-        if right_a == 1 and rows == _ROWS:
+        rows, base, start = min(_ROWS, m - i), i * depth, a.at + i * a.right
+        if a.right == 1 and rows == _ROWS:
             for k in range(depth):
-                move_column(a, start + k * down_a, out, base + k * _ROWS)
+                move_column(a.data, start + k * a.down, out, base + k * _ROWS)
         else:
             for k in range(depth):
                 for q in range(rows):
-                    out[base + k * rows + q] = a[start + k * down_a + q * right_a]
+                    out[base + k * rows + q] = a.data[start + k * a.down + q * a.right]
 
 
 @compiled
-def _pack_right(b, at_b, ldb, depth, out, at_out):
+def _pack_right(b, out):
     """A panel of B (depth, columns)."""
     apart()
-    panel = panel_of(out)
-    for k in range(depth):
-        move_row(b, at_b + k * ldb, out, at_out + k * panel)
+    for k in range(b.rows):
+        move_row(b.data, b.at + k * b.ld, out.data, out.at + k * out.ld)
 
 
 @compiled
-def subtract(c, at_c, ldc, a, at_a, down_a, right_a, b, at_b, ldb, m, n, depth, upper, work):
-    """C −= AᵀB with C (m, n), A (depth, m) and B (depth, n); A has steps `down_a` and `right_a`.
+def subtract(c, a, b, upper, work):
+    """C −= AᵀB with C (m, n), A (depth, m), a `Left`, and B (depth, n).
 
     With `upper`, what lies far below the diagonal of C is left alone.
     """
     apart()
-    if n == 1 and ldc == 1 and ldb == 1 and (right_a == 1 or down_a == 1):
-        _subtract_vector(c, at_c, a, at_a, down_a, right_a, b, at_b, m, depth)
+    if c.columns == 1 and c.ld == 1 and b.ld == 1 and (a.right == 1 or a.down == 1):
+        _subtract_vector(c, a, b)
         return
-    panel = panel_of(c)
-    packed = depth > _SMALL or right_a != 1 or (depth > _TINY and _compete(ldb, b))
+    panel = panel_of(c.data)
+    packed = b.rows > _SMALL or a.right != 1 or (b.rows > _TINY and _compete(b.ld, b.data))
     edge = _DEPTH * _BREADTH  # where in `work` a panel of B is, and after it one of C
-    for k in range(0, depth, _DEPTH):
-        rows = min(_DEPTH, depth - k)
-        for i0 in range(0, m, _BREADTH):
-            tall = min(_BREADTH, m - i0)
-            left = at_a + k * down_a + i0 * right_a
+    for k in range(0, b.rows, _DEPTH):
+        depth = min(_DEPTH, b.rows - k)
+        for i0 in range(0, c.rows, _BREADTH):
+            tall = min(_BREADTH, c.rows - i0)
+            left = Left(a.data, a.at + k * a.down + i0 * a.right, a.down, a.right)
             if packed:
-                _pack_left(a, left, down_a, right_a, rows, tall, work)
-            for j in range(i0 // panel * panel if upper else 0, n, panel):
-                columns = min(panel, n - j)
-                here, there = at_c + i0 * ldc + j, at_b + k * ldb + j
+                _pack_left(left, depth, tall, work)
+            for j in range(i0 // panel * panel if upper else 0, c.columns, panel):
+                columns = min(panel, c.columns - j)
                 stop = min(tall, j + columns - i0) if upper else tall
+                here, there = part(c, i0, j, stop, columns), part(b, k, j, depth, columns)
+                near = Matrix(work, edge, panel, depth, panel)
                 if columns < panel:
-                    _copy_edge(b, there, ldb, work, edge, panel, rows, columns)
-                    inner = edge + _DEPTH * panel
-                    _copy_edge(c, here, ldc, work, inner, panel, stop, columns)
-                    _subtract_panel(
-                        work, inner, panel, a, left, down_a, right_a, work, edge, panel, stop, tall, rows,
-                        packed, work,
-                    )  # fmt: skip
-                    copy(work, inner, panel, c, here, ldc, stop, columns)
+                    inner = Matrix(work, edge + _DEPTH * panel, panel, stop, columns)
+                    _copy_edge(there, near)
+                    _copy_edge(here, inner)
+                    _subtract_panel(inner, left, near, tall, packed, work)
+                    copy(inner, here)
                 elif packed:
-                    _pack_right(b, there, ldb, rows, work, edge)
-                    _subtract_panel(
-                        c, here, ldc, a, left, down_a, right_a, work, edge, panel, stop, tall, rows,
-                        packed, work,
-                    )  # fmt: skip
+                    _pack_right(there, near)
+                    _subtract_panel(here, left, near, tall, packed, work)
                 else:
-                    _subtract_panel(
-                        c, here, ldc, a, left, down_a, right_a, b, there, ldb, stop, tall, rows, packed, work
-                    )  # fmt: skip
+                    _subtract_panel(here, left, there, tall, packed, work)
 
 
 @compiled(fastmath={"contract", "reassoc"})
@@ -172,293 +248,301 @@ def dot(a, at_a, b, at_b, count):
 
 
 @compiled
-def _subtract_vector(c, at_c, a, at_a, down_a, right_a, b, at_b, m, depth):
+def _subtract_vector(c, a, b):
     """C −= AᵀB for a single column."""
     apart()
-    if right_a == 1:
-        target = np.uintp(at_c)
-        for k in range(depth):
-            row, minus = np.uintp(at_a + k * down_a), b[at_b + k]
-            for i in range(np.uintp(m)):
-                c[target + i] -= minus * a[row + i]
+    if a.right == 1:
+        target = np.uintp(c.at)
+        for k in range(b.rows):
+            row, minus = np.uintp(a.at + k * a.down), b.data[b.at + k]
+            for i in range(np.uintp(c.rows)):
+                c.data[target + i] -= minus * a.data[row + i]
     else:
-        for i in range(m):
-            c[at_c + i] -= dot(a, at_a + i * right_a, b, at_b, depth)
+        for i in range(c.rows):
+            c.data[c.at + i] -= dot(a.data, a.at + i * a.right, b.data, b.at, b.rows)
 
 
 @compiled
-def _subtract_panel(c, at_c, ldc, a, at_a, down_a, right_a, b, at_b, ldb, stop, m, depth, packed, work):
-    """Rows up to `stop` of a panel of C, which has m; a tile more, rather than a part of one."""
+def _subtract_panel(c, a, b, m, packed, work):
+    """The rows of a panel of C, of the m that A has; a tile more, rather than a part of one."""
     apart()
     i, height = 0, 0
-    while i < stop:
+    while i < c.rows:
         while HEIGHTS[height] > m - i:
             height += 1
-        at = at_c + i * ldc
+        at = c.at + i * c.ld
         if packed:
             rows = min(_ROWS, m - i // _ROWS * _ROWS)
-            left = i // _ROWS * _ROWS * depth + i % _ROWS
+            left = i // _ROWS * _ROWS * b.rows + i % _ROWS
             tile(
-                height, 0, c, at, ldc, work, left, rows, 1, b, at_b, ldb, depth, work, 0, 0, 0, work, 0, 0
+                height, 0, c.data, at, c.ld, work, left, rows, 1, b.data, b.at, b.ld, b.rows,
+                work, 0, 0, 0, work, 0, 0,
             )  # fmt: skip
         else:
             tile(
-                height, 0, c, at, ldc, a, at_a + i, down_a, 1, b, at_b, ldb, depth,
-                a, 0, 0, 0, c, 0, 0,
+                height, 0, c.data, at, c.ld, a.data, a.at + i, a.down, 1, b.data, b.at, b.ld, b.rows,
+                work, 0, 0, 0, work, 0, 0,
             )  # fmt: skip
         i += HEIGHTS[height]
 
 
 @compiled
-def subtract_gram(c, at_c, ldc, y, at_y, ldy, n, columns, work):
-    """C −= YᵀY on and above the diagonal, with Y (n, columns)."""
+def subtract_gram(c, y, work):
+    """C −= YᵀY on and above the diagonal."""
     apart()
-    subtract(c, at_c, ldc, y, at_y, ldy, 1, y, at_y, ldy, columns, columns, n, True, work)
+    subtract(c, upright(y), y, True, work)
 
 
 @compiled
-def whiten(u, at_u, ldu, n, b, at_b, ldb, columns, work):
-    """B ← U⁻ᵀB, with U (n, n) and B (n, columns)."""
+def whiten(u, b, work):
+    """B ← U⁻ᵀB."""
     apart()
-    for i in range(0, n, _BLOCK):
-        rows, here = min(_BLOCK, n - i), at_b + i * ldb
+    for i in range(0, b.rows, _BLOCK):
+        rows = min(_BLOCK, b.rows - i)
+        here = part(b, i, 0, rows, b.columns)
         if i:
-            subtract(b, here, ldb, u, at_u + i, ldu, 1, b, at_b, ldb, rows, columns, i, False, work)
-        _solve_block(u, at_u + i * (ldu + 1), ldu, rows, b, here, ldb, columns, False, work)
+            above = part(b, 0, 0, i, b.columns)
+            subtract(here, upright(part(u, 0, i, i, rows)), above, False, work)
+        _solve_block(part(u, i, i, rows, rows), here, False, work)
 
 
 @compiled
-def _solve_block(u, at_u, ldu, n, b, at_b, ldb, columns, back, work):
-    """B ← U⁻ᵀB, or, with `back`, B ← U⁻¹B, for n up to _BLOCK."""
+def _solve_block(u, b, back, work):
+    """B ← U⁻ᵀB, or, with `back`, B ← U⁻¹B, for up to _BLOCK rows."""
     apart()
-    panel = panel_of(b)
-    if _compete(ldu, u) and columns > 2 * panel:
-        near = _block_at(work)
-        copy(u, at_u, ldu, work, near, _BLOCK, n, n)
-        u, at_u, ldu = work, near, _BLOCK
-    for j in range(0, columns, panel):
-        width = min(panel, columns - j)
-        if width == panel:
-            _solve_panel(u, at_u, ldu, n, b, at_b + j, ldb, back, work)
+    panel, n = panel_of(b.data), b.rows
+    if _compete(u.ld, u.data) and b.columns > 2 * panel:
+        near = Matrix(work, _block_at(work), _BLOCK, n, n)
+        copy(u, near)
+        u = near
+    for j in range(0, b.columns, panel):
+        columns = min(panel, b.columns - j)
+        here = part(b, 0, j, n, columns)
+        if columns == panel:
+            _solve_panel(u, here, back, work)
         else:
-            _copy_edge(b, at_b + j, ldb, work, 0, panel, n, width)
-            _solve_panel(u, at_u, ldu, n, work, 0, panel, back, work)
-            copy(work, 0, panel, b, at_b + j, ldb, n, width)
+            inner = Matrix(work, 0, panel, n, columns)
+            _copy_edge(here, inner)
+            _solve_panel(u, inner, back, work)
+            copy(inner, here)
 
 
 @compiled
-def _solve_panel(u, at_u, ldu, n, b, at_b, ldb, back, work):
-    apart()
+def _solve_panel(u, b, back, work):
     if back:
-        _unwhiten_panel(u, at_u, ldu, n, b, at_b, ldb, work)
+        _unwhiten_panel(u, b, work)
     else:
-        _whiten_panel(u, at_u, ldu, n, b, at_b, ldb, work)
+        _whiten_panel(u, b, work)
 
 
 @compiled
-def _whiten_panel(u, at_u, ldu, n, b, at_b, ldb, work):
+def _whiten_panel(u, b, work):
     apart()
-    panel = panel_of(b)
+    panel = panel_of(b.data)
     i, height = 0, 0
-    while i < n:
-        while HEIGHTS[height] > n - i:
+    while i < b.rows:
+        while HEIGHTS[height] > b.rows - i:
             height += 1
         tile(
-            height, 1, b, at_b + i * ldb, ldb, u, at_u + i, ldu, 1, work, 0, panel, i,
-            u, at_u + i * (ldu + 1), ldu, 1, work, i * panel, panel,
+            height, 1, b.data, b.at + i * b.ld, b.ld, u.data, u.at + i, u.ld, 1, work, 0, panel, i,
+            u.data, u.at + i * (u.ld + 1), u.ld, 1, work, i * panel, panel,
         )  # fmt: skip
         i += HEIGHTS[height]
 
 
 @compiled
-def unwhiten(u, at_u, ldu, n, b, at_b, ldb, columns, work):
+def unwhiten(u, b, work):
     """B ← U⁻¹B, from the last rows to the first."""
     apart()
+    n = b.rows
     for stop in range(n, 0, -_BLOCK):
         i = max(0, stop - _BLOCK)
+        here = part(b, i, 0, stop - i, b.columns)
         if stop < n:
-            subtract(
-                b, at_b + i * ldb, ldb, u, at_u + i * ldu + stop, 1, ldu, b, at_b + stop * ldb, ldb,
-                stop - i, columns, n - stop, False, work,
-            )  # fmt: skip
-        _solve_block(u, at_u + i * (ldu + 1), ldu, stop - i, b, at_b + i * ldb, ldb, columns, True, work)
+            below = part(b, stop, 0, n - stop, b.columns)
+            subtract(here, turned(part(u, i, stop, stop - i, n - stop)), below, False, work)
+        _solve_block(part(u, i, i, stop - i, stop - i), here, True, work)
 
 
 @compiled
-def _unwhiten_panel(u, at_u, ldu, n, b, at_b, ldb, work):
+def _unwhiten_panel(u, b, work):
     apart()
-    panel = panel_of(b)
+    panel, n = panel_of(b.data), b.rows
     left, height = n, 0
     while left > 0:
         while HEIGHTS[height] > left:
             height += 1
         last = left - 1  # the tile's first row is this one, and the next are above it
         tile(
-            height, 2, b, at_b + last * ldb, -ldb, u, at_u + last * ldu + left, 1, -ldu,
-            work, left * panel, panel, n - left, u, at_u + last * (ldu + 1), -1, -ldu,
+            height, 2, b.data, b.at + last * b.ld, -b.ld, u.data, u.at + last * u.ld + left, 1, -u.ld,
+            work, left * panel, panel, n - left, u.data, u.at + last * (u.ld + 1), -1, -u.ld,
             work, last * panel, -panel,
         )  # fmt: skip
         left -= HEIGHTS[height]
 
 
 @compiled
-def _factor_tiny(u, at, ld, n):
+def _factor_tiny(u):
     """Rows that are no full tile."""
     apart()
+    data, n = u.data, u.rows
     for k in range(n):
-        row = at + k * ld
-        pivot = u[row + k]
+        row = u.at + k * u.ld
+        pivot = data[row + k]
         if not 0 < pivot < np.inf:
             return False
         scale = 1 / np.sqrt(pivot)
         for j in range(k, n):
-            u[row + j] *= scale
+            data[row + j] *= scale
         for i in range(k + 1, n):
             for j in range(i, n):
-                u[at + i * ld + j] -= u[row + i] * u[row + j]
+                data[u.at + i * u.ld + j] -= data[row + i] * data[row + j]
     return True
 
 
 @compiled
-def _factor_block(u, at, ld, n, work):
+def _factor_block(u, work):
     """Eight rows at a time: their diagonal block into `work`, then everything from there to the right.
 
     Panels start at multiples of their width, so that some may begin left of the diagonal, where nothing has
     a meaning.
     """
     apart()
-    panel = panel_of(u)
+    panel, n = panel_of(u.data), u.rows
     edge = _DEPTH * _BREADTH
-    small = edge + (_DEPTH + _BREADTH) * panel
+    at_small = edge + (_DEPTH + _BREADTH) * panel
     i = 0
     while i < n:
-        rows, above = min(_ROWS, n - i), at + i
-        copy(u, at + i * (ld + 1), ld, work, small, _ROWS, rows, rows)
-        if rows == _ROWS:
-            good = corner(work, small, _ROWS, u, above, ld, i)
-        else:
-            subtract(work, small, _ROWS, u, above, ld, 1, u, above, ld, rows, rows, i, False, work)
-            good = _factor_tiny(work, small, _ROWS, rows)
-        if not good:
-            return False
+        rows = min(_ROWS, n - i)
+        above, diagonal = part(u, 0, i, i, rows), part(u, i, i, rows, rows)
+        small = Matrix(work, at_small, _ROWS, rows, rows)
+        copy(diagonal, small)
         if rows < _ROWS:  # the last rows
-            copy(work, small, _ROWS, u, at + i * (ld + 1), ld, rows, rows)
-            return True
+            subtract(small, upright(above), above, False, work)
+            good = _factor_tiny(small)
+            copy(small, diagonal)
+            return good
+        if not corner(work, at_small, _ROWS, u.data, above.at, u.ld, i):
+            return False
         for j in range(i // panel * panel, n, panel):
-            columns, right = min(panel, n - j), at + i * ld + j
+            columns, right = min(panel, n - j), u.at + i * u.ld + j
             if columns == panel:
                 tile(
-                    0, 1, u, right, ld, u, above, ld, 1, u, at + j, ld, i, work, small, _ROWS, 1,
-                    work, 0, panel,
+                    0, 1, u.data, right, u.ld, u.data, above.at, u.ld, 1, u.data, u.at + j, u.ld, i,
+                    work, at_small, _ROWS, 1, work, 0, panel,
                 )  # fmt: skip
             else:
-                _copy_edge(u, at + j, ld, work, edge, panel, i + rows, columns)
+                _copy_edge(part(u, 0, j, i + rows, columns), Matrix(work, edge, panel, i + rows, columns))
                 tile(
-                    0, 1, work, edge + i * panel, panel, u, above, ld, 1, work, edge, panel, i,
-                    work, small, _ROWS, 1, work, 0, panel,
+                    0, 1, work, edge + i * panel, panel, u.data, above.at, u.ld, 1, work, edge, panel, i,
+                    work, at_small, _ROWS, 1, work, 0, panel,
                 )  # fmt: skip
-                copy(work, edge + i * panel, panel, u, right, ld, rows, columns)
+                copy(Matrix(work, edge + i * panel, panel, rows, columns), part(u, i, j, rows, columns))
         i += rows
     return True
 
 
 @compiled
-def _factor(u, at, ld, n, work):
+def _factor(u, work):
     """U in place of S; whether it succeeded."""
     apart()
+    n = u.rows
     for i in range(0, n, _BLOCK):
-        rows, here = min(_BLOCK, n - i), at + i * (ld + 1)
+        rows = min(_BLOCK, n - i)
+        here = part(u, i, i, rows, rows)
         if i:
-            subtract(u, here, ld, u, at + i, ld, 1, u, at + i, ld, rows, n - i, i, True, work)
-        v, corner, ldv = u, here, ld  # the block on the diagonal
-        if _compete(ld, u):
-            v, corner, ldv = work, _block_at(work), _BLOCK
-            copy(u, here, ld, v, corner, ldv, rows, rows)
-        good = _factor_block(v, corner, ldv, rows, work)
-        if ldv != ld:
-            copy(v, corner, ldv, u, here, ld, rows, rows)
+            above = part(u, 0, i, i, n - i)
+            subtract(part(u, i, i, rows, n - i), upright(above), above, True, work)
+        near = here  # the block on the diagonal
+        if _compete(u.ld, u.data):
+            near = Matrix(work, _block_at(work), _BLOCK, rows, rows)
+            copy(here, near)
+        good = _factor_block(near, work)
+        if near.ld != u.ld:
+            copy(near, here)
         if not good:
             return False
         if i + rows < n:
-            _solve_block(v, corner, ldv, rows, u, here + rows, ld, n - i - rows, False, work)
+            _solve_block(near, part(u, i, i + rows, rows, n - i - rows), False, work)
     return True
 
 
 @compiled
-def factor(u, at, ld, n, first, last, spare, work):
+def factor(u, factoring, work):
     """U in place of S, of which only the upper triangle is read; the jitter that was added.
 
-    If S is not positive definite it gets a jitter, from `first` times its mean diagonal, tenfold each time;
-    infinity is returned if more than `last` is needed, NaN if S is not finite. `spare` has room for S.
+    If S is not positive definite it gets a jitter, from ``factoring.first`` times its mean diagonal, tenfold
+    each time; infinity is returned if more than ``factoring.last`` is needed, NaN if S is not finite.
+    ``factoring.spare`` has room for S.
     """
     apart()
+    n, step = u.rows, u.ld + 1
+    kept = Matrix(factoring.spare, 0, n, n, n)
+    _copy_upper(u, kept)
     scale = 0.0
     for i in range(n):
-        scale += abs(u[at + i * (ld + 1)]) / n
-        copy(u, at + i * (ld + 1), ld, spare, i * (n + 1), n, 1, n - i)
-    relative, added = first, 0.0
-    while not _factor(u, at, ld, n, work):
+        scale += abs(u.data[u.at + i * step]) / n
+    relative, added = factoring.first, 0.0
+    while not _factor(u, work):
         added = relative * scale
-        if not relative <= last * 1.5:
+        if not relative <= factoring.last * 1.5:
             return np.inf
         for i in range(n):
             for j in range(i, n):
-                if not np.isfinite(spare[i * n + j]):
+                if not np.isfinite(kept.data[i * n + j]):
                     return np.nan
-            copy(spare, i * (n + 1), n, u, at + i * (ld + 1), ld, 1, n - i)
-            u[at + i * (ld + 1)] += added
+        _copy_upper(kept, u)
+        for i in range(n):
+            u.data[u.at + i * step] += added
         relative *= 10
     return added
 
 
 @compiled
-def _invert(u, at_u, ldu, n, spare, work):
+def _invert(u, spare, work):
     """spare ← R = U⁻ᵀ, lower triangular."""
     apart()
-    panel = panel_of(u)
-    spare[: n * n] = 0
+    panel, n = panel_of(u.data), u.rows
+    r = Matrix(spare, 0, n, n, n)
+    clear(r)
     for i in range(0, n, _BLOCK):
         rows = min(_BLOCK, n - i)
         for j in range(0, i, _BLOCK):
-            subtract(
-                spare, i * n + j, n, u, at_u + j * ldu + i, ldu, 1, spare, j * n + j, n,
-                rows, _BLOCK, i - j, False, work,
-            )  # fmt: skip
+            left = upright(part(u, j, i, i - j, rows))
+            subtract(part(r, i, j, rows, _BLOCK), left, part(r, j, j, i - j, _BLOCK), False, work)
         for k in range(i, i + rows):
             spare[k * (n + 1)] = 1
-        _solve_block(u, at_u + i * (ldu + 1), ldu, rows, spare, i * n, n, i, False, work)
+        _solve_block(part(u, i, i, rows, rows), part(r, i, 0, rows, i), False, work)
         for j in range(0, rows, panel):  # its own block, which is lower triangular
-            here, width = i + j, min(panel, rows - j)
-            corner_u = at_u + here * (ldu + 1)
-            _solve_block(u, corner_u, ldu, rows - j, spare, here * (n + 1), n, width, False, work)
+            here, left = i + j, rows - j
+            own = part(r, here, here, left, min(panel, left))
+            _solve_block(part(u, here, here, left, left), own, False, work)
 
 
 @compiled
-def inverse_diagonal(u, at_u, ldu, out, at, n, spare, work):
+def inverse_diagonal(u, out, spare, work):
     """out ← the diagonal of (UᵀU)⁻¹. `spare` has room for U."""
-    _invert(u, at_u, ldu, n, spare, work)
-    out[at : at + n] = 0
+    n = u.rows
+    _invert(u, spare, work)
+    out[:n] = 0
     for k in range(n):
         for i in range(k + 1):
-            out[at + i] += spare[k * n + i] ** 2
+            out[i] += spare[k * n + i] ** 2
 
 
 @compiled
-def inverse(u, at_u, ldu, out, at, ld, n, spare, work):
+def inverse(u, out, spare, work):
     """out ← (UᵀU)⁻¹, the whole symmetric matrix. `spare` has room for it."""
     apart()
-    panel = panel_of(u)
-    _invert(u, at_u, ldu, n, spare, work)
-    for i in range(n):
-        out[at + i * ld : at + i * ld + n] = 0
+    panel, n = panel_of(u.data), u.rows
+    _invert(u, spare, work)
+    r = Matrix(spare, 0, n, n, n)
+    clear(out)
     step = panel if n <= 2 * _SMALL else _SMALL
     for j in range(0, n, step):  # −RᵀR above the diagonal; R has only the rows from j on
         columns = min(step, n - j)
-        subtract(
-            out, at + j, ld, spare, j * n, n, 1, spare, j * (n + 1), n, j + columns, columns, n - j,
-            False, work,
-        )  # fmt: skip
-    for i in range(n):
-        negate(out, at + i * ld, n)
+        left = upright(part(r, j, 0, n - j, j + columns))
+        subtract(part(out, 0, j, j + columns, columns), left, part(r, j, j, n - j, columns), False, work)
+    negate(out)
     for i in range(0, n, 8):
-        transpose(out, at + i * (ld + 1), ld, out, at + i * (ld + 1), ld, min(8, n - i), n - i)
+        transpose(part(out, i, i, min(8, n - i), n - i), part(out, i, i, n - i, min(8, n - i)))

@@ -9,7 +9,7 @@ is 0, and only where what is lost does not matter. `kernel` is a `hck.backend.cp
 
 import numpy as np
 
-from hck.backend.cpu.dense import aligned, copy, panel_of
+from hck.backend.cpu.dense import Matrix, aligned, copy, panel_of
 from hck.backend.cpu.jit import compiled, exposed
 from hck.backend.cpu.kernel_tile import HEIGHT, kernel_tile
 from hck.backend.cpu.tile import apart
@@ -115,7 +115,7 @@ def evaluate_sides(
                 kernel_tile(
                     tile, amplitude, shape, work, edge, panel, work, left + i, high, work, right + j, wide, d
                 )  # fmt: skip
-                copy(work, edge, panel, out, here, m, count, width)
+                copy(Matrix(work, edge, panel, count, width), Matrix(out, here, m, count, width))
     for i in range(n):
         if rows[at_rows + i] < 0:
             out[at + i * m : at + (i + 1) * m] = 0

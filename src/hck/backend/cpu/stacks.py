@@ -20,7 +20,7 @@ class CompiledAlgebra:
     def factor_(self, matrix: Tensor, first: float, last: float) -> tuple[Tensor, Tensor]:
         """Put U in place of S; the jitter of each member (see `hck.backend.cpu.dense.factor`)."""
         matrix, jitter = matrix.contiguous(), np.empty(len(matrix))
-        _factor(flat(matrix), len(matrix), matrix.shape[-1], first, last, jitter)
+        _factor(flat(matrix), matrix.shape[-1], first, last, jitter)
         return matrix, torch.from_numpy(jitter)
 
     def whiten_(self, factor: Tensor, x: Tensor, which: Tensor | None) -> Tensor:
@@ -72,45 +72,44 @@ def _solve(factor: Tensor, x: Tensor, which: Tensor | None, back: bool) -> Tenso
     """X ← U⁻ᵀX, or, with `back`, X ← U⁻¹X. `which` (members of X,) says which factor each takes."""
     x = x.contiguous()
     number = np.arange(len(x)) if which is None else which.numpy()
-    _whiten(flat(factor), number, flat(x), *x.shape[1:], back)
+    _whiten(flat(factor), number, flat(x), x.shape[2], back)
     return x
 
 
 @exposed
-def _factor(u, members, n, first, last, jitter):
-    work, spare = dense.scratch(u), np.empty(n * n, u.dtype)
-    for i in range(members):
-        jitter[i] = dense.factor(u, i * n * n, n, n, first, last, spare, work)
+def _factor(u, n, first, last, jitter):
+    work, factoring = dense.scratch(u), dense.Factoring(first, last, np.empty(n * n, u.dtype))
+    for i in range(len(jitter)):
+        jitter[i] = dense.factor(dense.member(u, i, n, n), factoring, work)
 
 
 @exposed
-def _whiten(u, which, b, n, columns, back):
-    work = dense.scratch(b)
+def _whiten(u, which, b, columns, back):
+    work, n = dense.scratch(b), len(b) // max(1, len(which) * columns)
     for i in range(len(which)):
+        one, right = dense.member(u, which[i], n, n), dense.member(b, i, n, columns)
         if back:
-            dense.unwhiten(u, which[i] * n * n, n, n, b, i * n * columns, columns, columns, work)
+            dense.unwhiten(one, right, work)
         else:
-            dense.whiten(u, which[i] * n * n, n, n, b, i * n * columns, columns, columns, work)
+            dense.whiten(one, right, work)
 
 
 @exposed
 def _subtract_gram(c, y, members, n, columns):
     work = dense.scratch(y)
     for i in range(members):
-        dense.subtract_gram(
-            c, i * columns * columns, columns, y, i * n * columns, columns, n, columns, work
-        )  # fmt: skip
+        dense.subtract_gram(dense.member(c, i, columns, columns), dense.member(y, i, n, columns), work)
 
 
 @exposed
 def _inverse(u, out, members, n):
     work, spare = dense.scratch(u), np.empty(n * n, u.dtype)
     for i in range(members):
-        dense.inverse(u, i * n * n, n, out, i * n * n, n, n, spare, work)
+        dense.inverse(dense.member(u, i, n, n), dense.member(out, i, n, n), spare, work)
 
 
 @exposed
 def _inverse_diagonal(u, out, members, n):
     work, spare = dense.scratch(u), np.empty(n * n, u.dtype)
     for i in range(members):
-        dense.inverse_diagonal(u, i * n * n, n, out, i * n, n, spare, work)
+        dense.inverse_diagonal(dense.member(u, i, n, n), out[i * n : (i + 1) * n], spare, work)

@@ -12,15 +12,22 @@ import numpy as np
 
 from hck.backend.cpu import kernels
 from hck.backend.cpu.dense import (
+    Matrix,
+    clear,
     copy,
+    copy_below,
     factor,
     inverse,
+    member,
     negate,
+    part,
     scratch,
     subtract,
     subtract_gram,
     transpose,
+    turned,
     unwhiten,
+    upright,
     whiten,
 )
 from hck.backend.cpu.jit import compiled, exposed
@@ -109,14 +116,6 @@ class Sizes(NamedTuple):
     k: int
 
 
-class Factoring(NamedTuple):
-    """The relative jitter to begin with and the largest; memory with any content."""
-
-    first: float
-    last: float
-    spare: Any
-
-
 @exposed
 def leaf_up(wanted, leaves, parents, sizes, factoring):
     """L, Y, a and half the log-determinant of leaves; −Θ and −t are added to their parents.
@@ -127,7 +126,6 @@ def leaf_up(wanted, leaves, parents, sizes, factoring):
     own, far, landmark, which, noise, b, y, half, jitter = leaves
     information, mean, parent = parents
     n, r, k = sizes
-    first, last, spare = factoring
     work = scratch(own)
     room = kernels.scratch(own, n, r, d)
     near = kernels.side_at(own, d)
@@ -135,30 +133,31 @@ def leaf_up(wanted, leaves, parents, sizes, factoring):
     known = kernel.tile != 0
     far = np.empty(r * n, own.dtype) if known else far
     for i in range(len(which)):
-        o, v, s, g = i * n * n, i * n * r, i * n * k, parent[i] * r * r
-        f = 0 if known else v
+        one, own_y, own_b = member(own, i, n, n), member(y, i, n, r), member(b, i, n, k)
+        across = Matrix(far, 0 if known else i * n * r, n, r, n)
         if known:
             kernels.set_centre(x, rows, i * n, d, kernel, room)
             widest = kernels.gather(x, rows, i * n, n, d, kernel, room, near)
             kernels.evaluate_sides(
-                room, near, n, near, n, d, kernel, widest, True, rows, i * n, rows, i * n, own, o
+                room, near, n, near, n, d, kernel, widest, True, rows, i * n, rows, i * n,
+                own, one.at,
             )  # fmt: skip
             widest = max(widest, kernels.gather(z, columns, i * r, r, d, kernel, room, away))
             kernels.evaluate_sides(
                 room, away, r, near, n, d, kernel, widest, False, columns, i * r, rows, i * n, far, 0
             )  # fmt: skip
         if len(far):
-            whiten(landmark, which[i] * r * r, r, r, far, f, n, n, work)
-            subtract_gram(own, o, n, far, f, n, r, n, work)
-            transpose(far, f, n, y, v, r, r, n)
+            whiten(member(landmark, which[i], r, r), across, work)
+            subtract_gram(one, across, work)
+            transpose(across, own_y)
         for q in range(n):
-            own[o + q * (n + 1)] += noise[i * n + q]
-        jitter[i] = factor(own, o, n, n, first, last, spare, work)
-        whiten(own, o, n, n, y, v, r, r, work)
-        subtract_gram(information, g, r, y, v, r, n, r, work)
-        whiten(own, o, n, n, b, s, k, k, work)
-        subtract(mean, parent[i] * r * k, k, y, v, r, 1, b, s, k, r, k, n, False, work)
-        half[i] = _half_log_determinant(own, o, n)
+            own[one.at + q * (n + 1)] += noise[i * n + q]
+        jitter[i] = factor(one, factoring, work)
+        whiten(one, own_y, work)
+        subtract_gram(member(information, parent[i], r, r), own_y, work)
+        whiten(one, own_b, work)
+        subtract(member(mean, parent[i], r, k), upright(own_y), own_b, False, work)
+        half[i] = _half_log_determinant(one)
 
 
 @exposed
@@ -171,66 +170,69 @@ def node_up(wanted, nodes, parents, sizes, factoring):
     xi, w, own, above, which, nu, h, q, diagonal, half, jitter = nodes
     information, mean, parent = parents
     r, k = sizes.r, sizes.k
-    first, last, spare = factoring
-    work, t, size = scratch(xi), np.empty(r * k, xi.dtype), r * r
-    root, m = spare[size : 2 * size], spare[2 * size : 3 * size]
+    work, t, spare = scratch(xi), member(np.empty(r * k, xi.dtype), 0, r, k), factoring.spare
+    root, m = member(spare, 1, r, r), member(spare, 2, r, r)
     room = kernels.scratch(xi, r, r, d)
     known = kernel.tile != 0
-    w = spare[3 * size :] if known else w
+    w = spare[3 * r * r :] if known else w
     for i in range(len(which)):
-        g, s = i * r * r, i * r * k
-        f = 0 if known else g
-        negate(xi, g, r * r)
-        _add_to_diagonal(xi, g, r, 1)
-        jitter[2 * i] = factor(xi, g, r, r, first, last, spare, work)
+        a, own_h = member(xi, i, r, r), member(h, i, r, r)
+        own_nu, own_q = member(nu, i, r, k), member(q, i, r, k)
+        across = member(w, 0 if known else i, r, r)
+        negate(a)
+        _add_to_diagonal(a, 1)
+        jitter[2 * i] = factor(a, factoring, work)
         if known:
-            kernels.evaluate_block(z, rows, i * r, r, z, columns, i * r, r, d, kernel, False, w, 0, room)
+            kernels.evaluate_block(
+                z, rows, i * r, r, z, columns, i * r, r, d, kernel, False, w, 0, room
+            )  # fmt: skip
         if len(own):
-            whiten(above, which[i] * r * r, r, r, w, f, r, r, work)
-            transpose(w, f, r, h, g, r, r, r)
-            whiten(own, g, r, r, h, g, r, r, work)
-            copy(h, g, r, w, f, r, r, r)
+            whiten(member(above, which[i], r, r), across, work)
+            transpose(across, own_h)
+            whiten(member(own, i, r, r), own_h, work)
+            copy(own_h, across)
         else:
-            copy(w, f, r, h, g, r, r, r)
-        whiten(xi, g, r, r, h, g, r, r, work)
-        root[:] = 0
-        subtract_gram(root, 0, r, h, g, r, r, r, work)
-        negate(root, 0, r * r)
-        _add_to_diagonal(root, 0, r, 1)
-        subtract_gram(root, 0, r, w, f, r, r, r, work)
-        jitter[2 * i + 1] = factor(root, 0, r, r, first, last, spare, work)
-        inverse(root, 0, r, m, 0, r, r, spare, work)
-        half[i] = _half_log_determinant(xi, g, r) + _half_log_determinant(root, 0, r)
-        negate(nu, s, r * k)
-        whiten(xi, g, r, r, nu, s, k, k, work)
-        _product(q, s, h, g, r, nu, s, r, r, k, work)
-        _product(t, 0, m, 0, r, q, s, r, r, k, work)
+            copy(across, own_h)
+        whiten(a, own_h, work)
+        clear(root)
+        subtract_gram(root, own_h, work)
+        negate(root)
+        _add_to_diagonal(root, 1)
+        subtract_gram(root, across, work)
+        jitter[2 * i + 1] = factor(root, factoring, work)
+        inverse(root, m, spare, work)
+        half[i] = _half_log_determinant(a) + _half_log_determinant(root)
+        negate(own_nu)
+        whiten(a, own_nu, work)
+        _product(own_q, own_h, own_nu, work)
+        _product(t, m, own_q, work)
+        copy_below(m, a)
         for p in range(r):
-            copy(m, p * r, r, xi, g + p * r, r, 1, p)
-            diagonal[i * r + p] = m[p * (r + 1)]
+            diagonal[i * r + p] = m.data[m.at + p * (r + 1)]
         if len(information):
-            _add_to_diagonal(m, 0, r, -1)
-            _subtract_from(information, parent[i] * r * r, m, r * r)
-            _subtract_from(mean, parent[i] * r * k, t, r * k)
+            _add_to_diagonal(m, -1)
+            _subtract_from(member(information, parent[i], r, r), m)
+            _subtract_from(member(mean, parent[i], r, k), t)
 
 
 @exposed
 def node_down(filtered, z, r, k):
     """ẑ = A⁻ᵀ (ν + H M (ẑ_p − q)) of inner nodes; z (nodes, r, k) is ẑ_p, then ẑ."""
     packed, diagonal, h, nu, q = filtered
-    work, surprise, m = scratch(packed), np.empty(r * k, packed.dtype), np.empty(r * r, packed.dtype)
+    work, room = scratch(packed), np.empty(r * r + r * k, packed.dtype)
+    m, surprise = member(room, 0, r, r), Matrix(room, r * r, k, r, k)
     for i in range(len(z) // (r * k)):
-        g, s = i * r * r, i * r * k
+        a, own = member(packed, i, r, r), member(z, i, r, k)
+        copy_below(a, m)
         for p in range(r):
-            copy(packed, g + p * r, r, m, p * r, r, 1, p)
-            m[p * (r + 1)] = diagonal[i * r + p]
-        _mirror(m, r)
-        _subtract_from(z, s, q[s:], r * k)
-        surprise[:] = 0
-        subtract(surprise, 0, k, m, 0, r, 1, z, s, k, r, k, r, False, work)
-        z[s : s + r * k] = nu[s : s + r * k]
-        subtract(z, s, k, h, g, 1, r, surprise, 0, k, r, k, r, False, work)
-        unwhiten(packed, g, r, r, z, s, k, k, work)
+            m.data[p * (r + 1)] = diagonal[i * r + p]
+        _mirror(m)
+        _subtract_from(own, member(q, i, r, k))
+        clear(surprise)
+        subtract(surprise, upright(m), own, False, work)
+        copy(member(nu, i, r, k), own)
+        subtract(own, turned(member(h, i, r, r)), surprise, False, work)
+        unwhiten(a, own, work)
 
 
 @exposed
@@ -242,51 +244,53 @@ def leaf_down(lower, y, a, z, sizes):
     n, r, k = sizes.n, sizes.r, sizes.k
     work = scratch(lower)
     for i in range(len(z) // (r * k)):
-        o, v, s, d = i * n * n, i * n * r, i * n * k, i * r * k
-        subtract(a, s, k, y, v, 1, r, z, d, k, n, k, r, False, work)
-        subtract(z, d, k, y, v, r, 1, a, s, k, r, k, n, False, work)  # Vᵀ w = Yᵀ (a − Y ẑ_p)
-        unwhiten(lower, o, n, n, a, s, k, k, work)
+        own_y, own_a, own_z = member(y, i, n, r), member(a, i, n, k), member(z, i, r, k)
+        subtract(own_a, turned(own_y), own_z, False, work)
+        subtract(own_z, upright(own_y), own_a, False, work)  # Vᵀ w = Yᵀ (a − Y ẑ_p)
+        unwhiten(member(lower, i, n, n), own_a, work)
 
 
 @compiled
-def _product(out, at, a, at_a, lda, b, at_b, depth, m, k, work):
-    """out ← AᵀB with A (depth, m) and B (depth, k)."""
+def _product(out, a, b, work):
+    """out ← AᵀB."""
     apart()
-    out[at : at + m * k] = 0
-    subtract(out, at, k, a, at_a, lda, 1, b, at_b, k, m, k, depth, False, work)
-    negate(out, at, m * k)
+    clear(out)
+    subtract(out, upright(a), b, False, work)
+    negate(out)
 
 
 @compiled
-def _mirror(matrix, n):
+def _mirror(m):
     """Copy the lower triangle into the upper one."""
     apart()
+    n = m.rows
     for p in range(0, n, 8):
         rows = min(8, n - p)
-        transpose(matrix, p * n, n, matrix, p, n, rows, p)
+        transpose(part(m, p, 0, rows, p), part(m, 0, p, p, rows))
         for i in range(p, p + rows):
             for j in range(p, i):
-                matrix[j * n + i] = matrix[i * n + j]
+                m.data[m.at + j * n + i] = m.data[m.at + i * n + j]
 
 
 @compiled
-def _subtract_from(v, at, other, count):
+def _subtract_from(m, other):
+    """Subtract a matrix from another; the rows of both are side by side."""
     apart()
-    start = np.uintp(at)
-    for p in range(np.uintp(count)):
-        v[start + p] -= other[p]
+    target, source = np.uintp(m.at), np.uintp(other.at)
+    for p in range(np.uintp(m.rows * m.columns)):
+        m.data[target + p] -= other.data[source + p]
 
 
 @compiled
-def _add_to_diagonal(matrix, at, n, value):
-    for p in range(n):
-        matrix[at + p * (n + 1)] += value
+def _add_to_diagonal(m, value):
+    for p in range(m.rows):
+        m.data[m.at + p * (m.ld + 1)] += value
 
 
 @compiled
-def _half_log_determinant(u, at, n):
+def _half_log_determinant(u):
     apart()
     total = 0.0
-    for p in range(n):
-        total += np.log(u[at + p * (n + 1)])
+    for p in range(u.rows):
+        total += np.log(u.data[u.at + p * (u.ld + 1)])
     return total

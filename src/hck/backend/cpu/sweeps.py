@@ -7,6 +7,7 @@ from torch import Tensor
 from hck.backend import linalg
 from hck.backend.cpu import steps
 from hck.backend.cpu.arrays import flat
+from hck.backend.cpu.dense import Factoring
 from hck.backend.cpu.values import GIVEN, compiled_profile
 from hck.backend.reuse import room
 from hck.backend.steps import LEAF, NODE, ROOT, Leaves, Nodes, Parents, Wanted
@@ -85,5 +86,5 @@ def _parents(parents: Parents) -> "steps.Parents":
     return steps.Parents(flat(parents.information), flat(parents.mean), flat(parents.where))
 
 
-def _factoring(spare: tuple[int, ...], like: Tensor) -> "steps.Factoring":
-    return steps.Factoring(*linalg.jitters(like.dtype), flat(room(spare, like.dtype, like.device)))
+def _factoring(spare: tuple[int, ...], like: Tensor) -> Factoring:
+    return Factoring(*linalg.jitters(like.dtype), flat(room(spare, like.dtype, like.device)))
