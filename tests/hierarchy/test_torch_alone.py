@@ -10,6 +10,7 @@ from hck.backend.kinds import KINDS, OTHER
 from hck.hierarchy import HierarchicalKernel
 from hck.hierarchy.blueprint import Blueprint
 from hck.kernels import Gaussian, Matern
+from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -50,11 +51,11 @@ def test_the_same_results(plain, rank, leaf_size):
 
 @pytest.mark.parametrize("depth", [0, 2])
 def test_ridge(plain, depth):
-    blueprint = Blueprint.of(Gaussian(0.5), X, 16)
+    blueprint = Blueprint.of(Gaussian(0.5), X, Settings(rank=16))
     expected = ridge(blueprint, 0.01, B).weights
     plain()
     same = {"partition": blueprint.layout.tree, "landmarks": blueprint.landmarks}
-    found = ridge(Blueprint.of(Gaussian(0.5), X, 16, **same), 0.01, B, depth).weights
+    found = ridge(Blueprint.of(Gaussian(0.5), X, Settings(rank=16, **same)), 0.01, B, depth).weights
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-8)
 
 
