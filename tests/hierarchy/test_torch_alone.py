@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hck.hierarchy.ridge import ridge
+from hck.branches.ridge import ridge
 
 from hck.backend.kinds import KINDS, OTHER
 from hck.hierarchy import HierarchicalKernel

@@ -51,7 +51,8 @@ def evaluate(
 @cache
 def _function(formula: Formula) -> Any:
     """The formula for Triton: the same source, in which exp, log and sqrt are Triton's."""
-    return triton.jit(formula.with_functions(exp=tl.exp, log=tl.log, sqrt=tl.sqrt))
+    # Triton looks annotations up as well
+    return triton.jit(formula.with_functions(exp=tl.exp, log=tl.log, sqrt=tl.sqrt, Any=tl.tensor))
 
 
 @triton.jit
