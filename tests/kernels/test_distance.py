@@ -220,3 +220,22 @@ def test_functions_may_return_views(rng):
 def test_something_that_is_no_function():
     with pytest.raises(TypeError, match="a function"):
         CallableKernel(3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_large_blocks_are_small_ones(name, dtype, rng):
+    """A formula is applied to large blocks in place and by parts, each with the rounding of its member."""
+    x = torch.tensor(rng.normal(size=(2, 300, 4)) * [[[1.0]], [[1e-3]]], dtype=dtype)
+    x[:, 200:] = x[:, :100]
+    kernel = 2.5 * make_kernel(name, [0.5, 1.0, 1.5, 2.0])
+    whole = kernel(x)
+    for i in range(2):
+        for rows in (slice(0, 10), slice(195, 205), slice(299, 300)):
+            part = kernel(x[i, rows], x[i])
+            torch.testing.assert_close(
+                whole[i, rows], part, rtol=0, atol=1e-5 if x.dtype == torch.float32 else 1e-12
+            )
+    assert (
+        whole[:, :100, 200:].diagonal(dim1=-2, dim2=-1) == whole[:, :100, :100].diagonal(dim1=-2, dim2=-1)
+    ).all()

@@ -19,7 +19,9 @@ from torch import Tensor
 from hck.backend.blocks import Blocks
 from hck.backend.gradients import wants_gradient
 from hck.backend.kinds import kind_of
+from hck.backend.parallel import chunks
 
+_PIECE = 2**16  # numbers to which torch applies a formula at once
 _KNOWN = ("exp", "log", "sqrt")
 _LOOKUPS = ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_NAME", "IMPORT_NAME")
 
@@ -98,6 +100,39 @@ class Profile:
     lengthscale: float | Tensor = 1.0
     amplitude: float | Tensor = 1.0
     shape: float | Tensor = 1.0
+
+
+def apply(profile: Profile, s: Tensor, rounding: Tensor | None = None) -> Tensor:
+    """amplitude · f(s), by torch, for distances in units of the lengthscale, which may be overwritten.
+
+    Parameters
+    ----------
+    s : Tensor of shape (*batch, n, m)
+    rounding : Tensor that expands to (*batch, n, 1), optional
+        Up to which s is taken as 0.
+    """
+    formula, amplitude, shape = profile.formula, profile.amplitude, profile.shape
+    n, m = s.shape[-2:]
+    plain = isinstance(amplitude, float) and amplitude == 1.0
+    if n * m < _PIECE or not kind_of(s.device).is_host or wants_gradient(s, amplitude, shape):
+        values: Tensor = formula(s if rounding is None else without_rounding(s, rounding), shape)
+        return values if plain else values * amplitude
+    s = s.contiguous()
+    members = s.view(-1, n, m)
+    limits = None if rounding is None else rounding.expand(*s.shape[:-2], 1, 1).flatten().tolist()
+    for k, member in enumerate(members):
+        for rows in chunks(0, n, max(1, _PIECE // m)):  # what stays in the cache
+            part = member[rows]
+            if limits is not None:
+                torch.threshold_(part, limits[k], 0)
+            part.copy_(formula(part, shape) if plain else formula(part, shape) * amplitude)
+    return s
+
+
+def without_rounding(s: Tensor, rounding: Tensor) -> Tensor:
+    """Squared distances with 0 for those that may be rounding; in place, unless a gradient is recorded."""
+    close = s <= rounding
+    return s.masked_fill(close, 0) if wants_gradient(s) else s.masked_fill_(close, 0)
 
 
 def fusable(x: Tensor, rows: Blocks, z: Tensor, columns: Blocks) -> bool:

@@ -7,6 +7,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from torch import Tensor
 
 from hck.backend.gradients import wants_gradient
+from hck.backend.kernels import without_rounding
 from hck.kernels.placement import Block
 
 _FEW = 64  # features, of which copies cost less than a pass over the distances
@@ -20,9 +21,7 @@ def squared_euclidean(a: Block, b: Block) -> Tensor:
 
     Shapes (*batch, n, d) and (*batch, m, d) give (*batch, n, m).
     """
-    squared, rounding = _squared_euclidean(a, b)
-    close = squared <= rounding
-    return squared.masked_fill(close, 0) if wants_gradient(squared) else squared.masked_fill_(close, 0)
+    return without_rounding(*rounded_squares(a, b))
 
 
 def sqrt(x: Tensor) -> Tensor:
@@ -39,10 +38,10 @@ def manhattan(a: Block, b: Block) -> Tensor:
     return torch.from_numpy(manhattan_distances(a, b))
 
 
-def _squared_euclidean(a: Block, b: Block) -> tuple[Tensor, Tensor]:
-    """Squared distances, possibly negative by rounding, and the size of that rounding."""
+def rounded_squares(a: Block, b: Block) -> tuple[Tensor, Tensor]:
+    """Squared distances, possibly negative by rounding, and the size of that rounding: (*batch, 1, 1)."""
     if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
-        return _squared_euclidean_sparse(a, b)
+        return _rounded_squares_sparse(a, b)
     dtype = a.dtype
     a, b = a.double(), b.double()  # the sum below cancels: half the digits are lost for close points
     # Distances do not depend on the origin, but their rounding does: put it amid the points.
@@ -65,7 +64,7 @@ def _expanded(a: Tensor, a2: Tensor, b: Tensor, b2: Tensor) -> Tensor:
     return left @ right.mT
 
 
-def _squared_euclidean_sparse(a: sp.csr_matrix, b: sp.csr_matrix) -> tuple[Tensor, Tensor]:
+def _rounded_squares_sparse(a: sp.csr_matrix, b: sp.csr_matrix) -> tuple[Tensor, Tensor]:
     a2 = np.asarray(a.multiply(a).sum(1))
     b2 = np.asarray(b.multiply(b).sum(1)).T
     squared = torch.from_numpy(a2 + b2 - 2 * (a @ b.T).toarray())

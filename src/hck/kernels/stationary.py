@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck.backend.gradients import requiring_gradient, wants_gradient
-from hck.backend.kernels import Formula, Profile
+from hck.backend.gradients import requiring_gradient
+from hck.backend.kernels import Formula, Profile, apply
 from hck.kernels.base import Kernel, Number, Pairs, Parameter
-from hck.kernels.distance import manhattan, squared_euclidean
+from hck.kernels.distance import manhattan, rounded_squares
 from hck.kernels.inputs import positive
 from hck.kernels.placement import Block, PerFeature, Placement, divide
 
@@ -85,7 +85,7 @@ class Stationary(Kernel):
         return Profile(self.formula, self.unit, self.amplitude, self.shape)
 
     def profile(self) -> Profile | None:
-        return None if wants_gradient(*self.tensors()) else self._isotropic()
+        return None if torch.is_grad_enabled() and self.tensors() else self._isotropic()
 
     def evaluate(self, a: Block, b: Block) -> Tensor:
         return evaluate(self._isotropic(), self.place(a), self.place(b))
@@ -133,12 +133,12 @@ class Stationary(Kernel):
 
 def evaluate(profile: Profile, a: Block, b: Block) -> Tensor:
     """The values of an isotropic kernel between blocks of placed points, by torch; shapes as in `Kernel`."""
-    scale, amplitude = profile.lengthscale, profile.amplitude
+    scale = profile.lengthscale
     if isinstance(scale, Tensor) or scale != 1.0:
         a, b = divide(a, scale), divide(b, scale)
-    s = manhattan(a, b) if profile.formula.manhattan else squared_euclidean(a, b)
-    values: Tensor = profile.formula(s, profile.shape)
-    return values if isinstance(amplitude, float) and amplitude == 1.0 else values * amplitude
+    if profile.formula.manhattan:
+        return apply(profile, manhattan(a, b))
+    return apply(profile, *rounded_squares(a, b))
 
 
 def normal(d: int, count: int, generator: torch.Generator) -> Tensor:
