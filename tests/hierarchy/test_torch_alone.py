@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hck.branches.ridge import ridge
 
 from hck.backend.kinds import KINDS, OTHER
+from hck.branches.ridge import ridge
 from hck.hierarchy import HierarchicalKernel
 from hck.hierarchy.blueprint import Blueprint
 from hck.kernels import Gaussian, Matern

@@ -1,11 +1,11 @@
 """Projections and medians on the CPU, compiled."""
 
-from typing import Any, NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
-from hck.backend.cpu.dense import dot
 from hck.backend.cpu.jit import compiled, exposed
+from hck.backend.cpu.products import dot
 
 _MOST_PASSES = 16  # of which each halves, at least, what is left, unless values are very unequally spread
 _FEW = 32
@@ -13,43 +13,20 @@ _ROUNDING = 32  # times the spacing of numbers, that halves have to be apart
 _UNORDERED = {"contract", "nnan", "nsz", "reassoc"}  # so that sums and extremes are computed in vectors
 
 
-class Points(NamedTuple):
-    """x (points, d), and the order (points,) of those that nodes own."""
+# x (points, d), and the order (points,) of those that nodes own.
+Points = namedtuple("Points", "x d order")
 
-    x: Any
-    d: int
-    order: Any
+# Where the points of nodes start in the order, how many they are, and the nodes' halves (nodes, 2), -1: none.
+Nodes = namedtuple("Nodes", "start size child")
 
+# Nodes whose values are listed one node after another: those of node i end at stop[i].
+Listed = namedtuple("Listed", "start size stop")
 
-class Nodes(NamedTuple):
-    """Where the points of nodes start in the order, how many they are, and the nodes' halves (-1: none)."""
+# values (directions, d); node i has that of number pick[i], and may take one of the last `spares`.
+Directions = namedtuple("Directions", "values pick spares")
 
-    start: Any
-    size: Any
-    child: Any
-
-
-class Listed(NamedTuple):
-    """Nodes whose values are listed one node after another: those of node i end at stop[i]."""
-
-    start: Any
-    size: Any
-    stop: Any
-
-
-class Directions(NamedTuple):
-    """values (directions, d); node i has that of number pick[i], and may take one of the last `spares`."""
-
-    values: Any
-    pick: Any
-    spares: int
-
-
-class Ends(NamedTuple):
-    """The largest value of each node's first half and the smallest of its second."""
-
-    below: Any
-    above: Any
+# The largest value of each node's first half and the smallest of its second.
+Ends = namedtuple("Ends", "below above")
 
 
 @exposed(fastmath={"contract", "reassoc"})

@@ -1,296 +1,40 @@
-"""Cholesky factors, triangular solves and Gram matrices on the CPU, compiled and without copies.
+"""Cholesky factors, triangular solves and inverses on the CPU, compiled and without copies.
 
-Every function works on matrices with contiguous rows, somewhere in flat arrays (`Matrix`). A factor is U,
-upper triangular, with S = UᵀU; what lies below its diagonal has no meaning. `work` is scratch memory, from
-`scratch`.
+A factor is U, upper triangular, with S = UᵀU; what lies below its diagonal has no meaning. `work` is scratch
+memory, from `scratch`.
 """
 
-from typing import Any, NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
 from hck.backend.cpu.jit import compiled
-from hck.backend.cpu.tile import HEIGHTS, VECTOR_BYTES, apart, corner, move_column, move_row, tile
+from hck.backend.cpu.matrix import (
+    Matrix,
+    clear,
+    copy,
+    copy_edge,
+    copy_upper,
+    negate,
+    panel_of,
+    part,
+    transpose,
+    turned,
+    upright,
+)
+from hck.backend.cpu.products import BREADTH, DEPTH, ROWS, SMALL, compete, subtract
+from hck.backend.cpu.tile import HEIGHTS, apart, corner, tile
 
-_PANEL_4, _PANEL_8 = 2 * VECTOR_BYTES // 4, 2 * VECTOR_BYTES // 8
-_ROWS = HEIGHTS[0]
 _BLOCK = 64  # larger matrices are done in blocks of this order
-_DEPTH = 128  # rows of A and B that are packed at once, ...
-_BREADTH = 128  # ... and columns of A
-_SMALL = 64  # depth up to which nothing is packed, ...
-_TINY = 16  # ... or this one, if rows compete for the same places in the cache
 
-
-class Matrix(NamedTuple):
-    """A matrix (rows, columns) in a flat array: where it starts, and how far its rows are apart."""
-
-    data: Any
-    at: int
-    ld: int
-    rows: int
-    columns: int
-
-
-class Left(NamedTuple):
-    """A matrix (depth, rows of a product) whose entries are `down` and `right` apart."""
-
-    data: Any
-    at: int
-    down: int
-    right: int
-
-
-class Factoring(NamedTuple):
-    """The relative jitter to begin with and the largest, and memory for a copy, with any content."""
-
-    first: float
-    last: float
-    spare: Any
-
-
-@compiled
-def part(m, i, j, rows, columns):
-    """A block of a matrix."""
-    return Matrix(m.data, m.at + i * m.ld + j, m.ld, rows, columns)
-
-
-@compiled
-def member(data, i, rows, columns):
-    """One of a stack of matrices."""
-    return Matrix(data, i * rows * columns, columns, rows, columns)
-
-
-@compiled
-def upright(m):
-    """A matrix A as the left one of a product AᵀB."""
-    return Left(m.data, m.at, m.ld, 1)
-
-
-@compiled
-def turned(m):
-    """A matrix A as the left one of a product AB."""
-    return Left(m.data, m.at, 1, m.ld)
-
-
-@compiled
-def panel_of(array):
-    """Columns that are worked on at once: those of a tile."""
-    return _PANEL_8 if array.itemsize == 8 else _PANEL_4
-
-
-@compiled
-def _compete(ld, like):
-    """Whether rows are so far apart that many of them do not fit into the cache together."""
-    return ld * like.itemsize % 2048 == 0
-
-
-@compiled
-def aligned(count, like):
-    """Memory for `count` numbers, aligned as vectors are."""
-    room = np.empty(count + 64 // like.itemsize, like.dtype)
-    return room[-room.ctypes.data % 64 // like.itemsize :]
-
-
-@compiled
-def scratch(like):
-    """Memory for `work`: a packed A, and panels of B and of C."""
-    return aligned(_DEPTH * _BREADTH + (_DEPTH + _BREADTH) * panel_of(like) + _ROWS * _ROWS, like)
+# The relative jitter to begin with and the largest, and memory for a copy, with any content.
+Factoring = namedtuple("Factoring", "first last spare")
 
 
 @compiled
 def _block_at(work):
     """Where in `work` there is room for a block on the diagonal: behind a solved panel of it."""
     return _BLOCK * panel_of(work)
-
-
-@compiled
-def copy(source, target):
-    """Copy a matrix into another of its shape."""
-    apart()
-    for i in range(source.rows):
-        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
-        for j in range(np.uintp(source.columns)):  # unsigned: a negative index would count from the end
-            target.data[t + j] = source.data[s + j]
-
-
-@compiled
-def _copy_upper(source, target):
-    """Copy what lies on and above the diagonal."""
-    apart()
-    for i in range(source.rows):
-        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
-        for j in range(np.uintp(i), np.uintp(source.columns)):
-            target.data[t + j] = source.data[s + j]
-
-
-@compiled
-def copy_below(source, target):
-    """Copy what lies below the diagonal."""
-    apart()
-    for i in range(1, source.rows):
-        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
-        for j in range(np.uintp(i)):
-            target.data[t + j] = source.data[s + j]
-
-
-@compiled
-def _copy_edge(source, target):
-    """Copy a block of fewer columns than a panel has, and zeros after it."""
-    apart()
-    panel = panel_of(target.data)
-    for i in range(source.rows):
-        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
-        for j in range(np.uintp(source.columns)):
-            target.data[t + j] = source.data[s + j]
-        for j in range(np.uintp(source.columns), np.uintp(panel)):
-            target.data[t + j] = 0
-
-
-@compiled
-def transpose(source, target):
-    """Copy the transpose of a matrix."""
-    apart()
-    for i0 in range(0, source.rows, 8):
-        for j in range(source.columns):
-            s, t = source.at + j + i0 * source.ld, np.uintp(target.at + j * target.ld + i0)
-            for i in range(np.uintp(min(8, source.rows - i0))):
-                target.data[t + i] = source.data[np.uintp(s) + i * np.uintp(source.ld)]
-
-
-@compiled
-def negate(m):
-    """Change the sign of a matrix."""
-    apart()
-    for i in range(m.rows):
-        start = np.uintp(m.at + i * m.ld)
-        for j in range(np.uintp(m.columns)):
-            m.data[start + j] = -m.data[start + j]
-
-
-@compiled
-def clear(m):
-    """Make all of a matrix 0."""
-    apart()
-    for i in range(m.rows):
-        start = np.uintp(m.at + i * m.ld)
-        for j in range(np.uintp(m.columns)):
-            m.data[start + j] = 0
-
-
-@compiled
-def _pack_left(a, depth, m, out):
-    """A (depth, m) in panels of a tile's height."""
-    apart()
-    for i in range(0, m, _ROWS):
-        rows, base, start = min(_ROWS, m - i), i * depth, a.at + i * a.right
-        if a.right == 1 and rows == _ROWS:
-            for k in range(depth):
-                move_column(a.data, start + k * a.down, out, base + k * _ROWS)
-        else:
-            for k in range(depth):
-                for q in range(rows):
-                    out[base + k * rows + q] = a.data[start + k * a.down + q * a.right]
-
-
-@compiled
-def _pack_right(b, out):
-    """A panel of B (depth, columns)."""
-    apart()
-    for k in range(b.rows):
-        move_row(b.data, b.at + k * b.ld, out.data, out.at + k * out.ld)
-
-
-@compiled
-def subtract(c, a, b, upper, work):
-    """C −= AᵀB with C (m, n), A (depth, m), a `Left`, and B (depth, n).
-
-    With `upper`, what lies far below the diagonal of C is left alone.
-    """
-    apart()
-    if c.columns == 1 and c.ld == 1 and b.ld == 1 and (a.right == 1 or a.down == 1):
-        _subtract_vector(c, a, b)
-        return
-    panel = panel_of(c.data)
-    packed = b.rows > _SMALL or a.right != 1 or (b.rows > _TINY and _compete(b.ld, b.data))
-    edge = _DEPTH * _BREADTH  # where in `work` a panel of B is, and after it one of C
-    for k in range(0, b.rows, _DEPTH):
-        depth = min(_DEPTH, b.rows - k)
-        for i0 in range(0, c.rows, _BREADTH):
-            tall = min(_BREADTH, c.rows - i0)
-            left = Left(a.data, a.at + k * a.down + i0 * a.right, a.down, a.right)
-            if packed:
-                _pack_left(left, depth, tall, work)
-            for j in range(i0 // panel * panel if upper else 0, c.columns, panel):
-                columns = min(panel, c.columns - j)
-                stop = min(tall, j + columns - i0) if upper else tall
-                here, there = part(c, i0, j, stop, columns), part(b, k, j, depth, columns)
-                near = Matrix(work, edge, panel, depth, panel)
-                if columns < panel:
-                    inner = Matrix(work, edge + _DEPTH * panel, panel, stop, columns)
-                    _copy_edge(there, near)
-                    _copy_edge(here, inner)
-                    _subtract_panel(inner, left, near, tall, packed, work)
-                    copy(inner, here)
-                elif packed:
-                    _pack_right(there, near)
-                    _subtract_panel(here, left, near, tall, packed, work)
-                else:
-                    _subtract_panel(here, left, there, tall, packed, work)
-
-
-@compiled(fastmath={"contract", "reassoc"})
-def dot(a, at_a, b, at_b, count):
-    """Σ a b of numbers side by side."""
-    total, s, t = a.dtype.type(0), np.uintp(at_a), np.uintp(at_b)
-    for k in range(np.uintp(count)):
-        total += a[s + k] * b[t + k]
-    return total
-
-
-@compiled
-def _subtract_vector(c, a, b):
-    """C −= AᵀB for a single column."""
-    apart()
-    if a.right == 1:
-        target = np.uintp(c.at)
-        for k in range(b.rows):
-            row, minus = np.uintp(a.at + k * a.down), b.data[b.at + k]
-            for i in range(np.uintp(c.rows)):
-                c.data[target + i] -= minus * a.data[row + i]
-    else:
-        for i in range(c.rows):
-            c.data[c.at + i] -= dot(a.data, a.at + i * a.right, b.data, b.at, b.rows)
-
-
-@compiled
-def _subtract_panel(c, a, b, m, packed, work):
-    """The rows of a panel of C, of the m that A has; a tile more, rather than a part of one."""
-    apart()
-    i, height = 0, 0
-    while i < c.rows:
-        while HEIGHTS[height] > m - i:
-            height += 1
-        at = c.at + i * c.ld
-        if packed:
-            rows = min(_ROWS, m - i // _ROWS * _ROWS)
-            left = i // _ROWS * _ROWS * b.rows + i % _ROWS
-            tile(
-                height, 0, c.data, at, c.ld, work, left, rows, 1, b.data, b.at, b.ld, b.rows,
-                work, 0, 0, 0, work, 0, 0,
-            )  # fmt: skip
-        else:
-            tile(
-                height, 0, c.data, at, c.ld, a.data, a.at + i, a.down, 1, b.data, b.at, b.ld, b.rows,
-                work, 0, 0, 0, work, 0, 0,
-            )  # fmt: skip
-        i += HEIGHTS[height]
-
-
-@compiled
-def subtract_gram(c, y, work):
-    """C −= YᵀY on and above the diagonal."""
-    apart()
-    subtract(c, upright(y), y, True, work)
 
 
 @compiled
@@ -311,7 +55,7 @@ def _solve_block(u, b, back, work):
     """B ← U⁻ᵀB, or, with `back`, B ← U⁻¹B, for up to _BLOCK rows."""
     apart()
     panel, n = panel_of(b.data), b.rows
-    if _compete(u.ld, u.data) and b.columns > 2 * panel:
+    if compete(u.ld, u.data) and b.columns > 2 * panel:
         near = Matrix(work, _block_at(work), _BLOCK, n, n)
         copy(u, near)
         u = near
@@ -322,7 +66,7 @@ def _solve_block(u, b, back, work):
             _solve_panel(u, here, back, work)
         else:
             inner = Matrix(work, 0, panel, n, columns)
-            _copy_edge(here, inner)
+            copy_edge(here, inner)
             _solve_panel(u, inner, back, work)
             copy(inner, here)
 
@@ -409,33 +153,33 @@ def _factor_block(u, work):
     """
     apart()
     panel, n = panel_of(u.data), u.rows
-    edge = _DEPTH * _BREADTH
-    at_small = edge + (_DEPTH + _BREADTH) * panel
+    edge = DEPTH * BREADTH
+    at_small = edge + (DEPTH + BREADTH) * panel
     i = 0
     while i < n:
-        rows = min(_ROWS, n - i)
+        rows = min(ROWS, n - i)
         above, diagonal = part(u, 0, i, i, rows), part(u, i, i, rows, rows)
-        small = Matrix(work, at_small, _ROWS, rows, rows)
+        small = Matrix(work, at_small, ROWS, rows, rows)
         copy(diagonal, small)
-        if rows < _ROWS:  # the last rows
+        if rows < ROWS:  # the last rows
             subtract(small, upright(above), above, False, work)
             good = _factor_tiny(small)
             copy(small, diagonal)
             return good
-        if not corner(work, at_small, _ROWS, u.data, above.at, u.ld, i):
+        if not corner(work, at_small, ROWS, u.data, above.at, u.ld, i):
             return False
         for j in range(i // panel * panel, n, panel):
             columns, right = min(panel, n - j), u.at + i * u.ld + j
             if columns == panel:
                 tile(
                     0, 1, u.data, right, u.ld, u.data, above.at, u.ld, 1, u.data, u.at + j, u.ld, i,
-                    work, at_small, _ROWS, 1, work, 0, panel,
+                    work, at_small, ROWS, 1, work, 0, panel,
                 )  # fmt: skip
             else:
-                _copy_edge(part(u, 0, j, i + rows, columns), Matrix(work, edge, panel, i + rows, columns))
+                copy_edge(part(u, 0, j, i + rows, columns), Matrix(work, edge, panel, i + rows, columns))
                 tile(
                     0, 1, work, edge + i * panel, panel, u.data, above.at, u.ld, 1, work, edge, panel, i,
-                    work, at_small, _ROWS, 1, work, 0, panel,
+                    work, at_small, ROWS, 1, work, 0, panel,
                 )  # fmt: skip
                 copy(Matrix(work, edge + i * panel, panel, rows, columns), part(u, i, j, rows, columns))
         i += rows
@@ -454,7 +198,7 @@ def _factor(u, work):
             above = part(u, 0, i, i, n - i)
             subtract(part(u, i, i, rows, n - i), upright(above), above, True, work)
         near = here  # the block on the diagonal
-        if _compete(u.ld, u.data):
+        if compete(u.ld, u.data):
             near = Matrix(work, _block_at(work), _BLOCK, rows, rows)
             copy(here, near)
         good = _factor_block(near, work)
@@ -478,7 +222,7 @@ def factor(u, factoring, work):
     apart()
     n, step = u.rows, u.ld + 1
     kept = Matrix(factoring.spare, 0, n, n, n)
-    _copy_upper(u, kept)
+    copy_upper(u, kept)
     scale = 0.0
     for i in range(n):
         scale += abs(u.data[u.at + i * step]) / n
@@ -491,7 +235,7 @@ def factor(u, factoring, work):
             for j in range(i, n):
                 if not np.isfinite(kept.data[i * n + j]):
                     return np.nan
-        _copy_upper(kept, u)
+        copy_upper(kept, u)
         for i in range(n):
             u.data[u.at + i * step] += added
         relative *= 10
@@ -538,7 +282,7 @@ def inverse(u, out, spare, work):
     _invert(u, spare, work)
     r = Matrix(spare, 0, n, n, n)
     clear(out)
-    step = panel if n <= 2 * _SMALL else _SMALL
+    step = panel if n <= 2 * SMALL else SMALL
     for j in range(0, n, step):  # −RᵀR above the diagonal; R has only the rows from j on
         columns = min(step, n - j)
         left = upright(part(r, j, 0, n - j, j + columns))

@@ -9,9 +9,9 @@ is 0, and only where what is lost does not matter. `kernel` is a `hck.backend.cp
 
 import numpy as np
 
-from hck.backend.cpu.dense import Matrix, aligned, copy, panel_of
 from hck.backend.cpu.jit import compiled, exposed
 from hck.backend.cpu.kernel_tile import HEIGHT, kernel_tile
+from hck.backend.cpu.matrix import Matrix, aligned, copy, panel_of
 from hck.backend.cpu.tile import apart
 
 _MANY = 12  # features, from which on the expansion pays

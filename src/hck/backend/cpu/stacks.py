@@ -12,6 +12,8 @@ from torch import Tensor
 from hck.backend.cpu import dense
 from hck.backend.cpu.arrays import flat
 from hck.backend.cpu.jit import exposed
+from hck.backend.cpu.matrix import member
+from hck.backend.cpu.products import scratch, subtract_gram
 
 
 class CompiledAlgebra:
@@ -78,16 +80,16 @@ def _solve(factor: Tensor, x: Tensor, which: Tensor | None, back: bool) -> Tenso
 
 @exposed
 def _factor(u, n, first, last, jitter):
-    work, factoring = dense.scratch(u), dense.Factoring(first, last, np.empty(n * n, u.dtype))
+    work, factoring = scratch(u), dense.Factoring(first, last, np.empty(n * n, u.dtype))
     for i in range(len(jitter)):
-        jitter[i] = dense.factor(dense.member(u, i, n, n), factoring, work)
+        jitter[i] = dense.factor(member(u, i, n, n), factoring, work)
 
 
 @exposed
 def _whiten(u, which, b, columns, back):
-    work, n = dense.scratch(b), len(b) // max(1, len(which) * columns)
+    work, n = scratch(b), len(b) // max(1, len(which) * columns)
     for i in range(len(which)):
-        one, right = dense.member(u, which[i], n, n), dense.member(b, i, n, columns)
+        one, right = member(u, which[i], n, n), member(b, i, n, columns)
         if back:
             dense.unwhiten(one, right, work)
         else:
@@ -96,20 +98,20 @@ def _whiten(u, which, b, columns, back):
 
 @exposed
 def _subtract_gram(c, y, members, n, columns):
-    work = dense.scratch(y)
+    work = scratch(y)
     for i in range(members):
-        dense.subtract_gram(dense.member(c, i, columns, columns), dense.member(y, i, n, columns), work)
+        subtract_gram(member(c, i, columns, columns), member(y, i, n, columns), work)
 
 
 @exposed
 def _inverse(u, out, members, n):
-    work, spare = dense.scratch(u), np.empty(n * n, u.dtype)
+    work, spare = scratch(u), np.empty(n * n, u.dtype)
     for i in range(members):
-        dense.inverse(dense.member(u, i, n, n), dense.member(out, i, n, n), spare, work)
+        dense.inverse(member(u, i, n, n), member(out, i, n, n), spare, work)
 
 
 @exposed
 def _inverse_diagonal(u, out, members, n):
-    work, spare = dense.scratch(u), np.empty(n * n, u.dtype)
+    work, spare = scratch(u), np.empty(n * n, u.dtype)
     for i in range(members):
-        dense.inverse_diagonal(dense.member(u, i, n, n), out[i * n : (i + 1) * n], spare, work)
+        dense.inverse_diagonal(member(u, i, n, n), out[i * n : (i + 1) * n], spare, work)

@@ -6,114 +6,51 @@ right-hand sides, d the number of features. Kernel values are computed on the wa
 unless `kernel` is `hck.backend.cpu.values.GIVEN`.
 """
 
-from typing import Any, NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
 from hck.backend.cpu import kernels
-from hck.backend.cpu.dense import (
+from hck.backend.cpu.dense import factor, inverse, unwhiten, whiten
+from hck.backend.cpu.jit import compiled, exposed
+from hck.backend.cpu.matrix import (
     Matrix,
     clear,
     copy,
     copy_below,
-    factor,
-    inverse,
     member,
     negate,
     part,
-    scratch,
-    subtract,
-    subtract_gram,
     transpose,
     turned,
-    unwhiten,
     upright,
-    whiten,
 )
-from hck.backend.cpu.jit import compiled, exposed
+from hck.backend.cpu.products import scratch, subtract, subtract_gram
 from hck.backend.cpu.tile import apart
 
+# Kernel values between rows of x and of z, which have d features, to be computed on the way, unless the kernel
+# is `GIVEN`. rows (members, ·) and columns (members, ·): positions in x and z.
+Wanted = namedtuple("Wanted", "x rows z columns kernel d")
 
-class Wanted(NamedTuple):
-    """Kernel values between rows of x and of z, which have d features; nothing if the kernel is `GIVEN`.
+# What leaves are made of, and what becomes of them. own (leaves, n, n): K(X, X) if given, then L.
+# far (leaves, r, n): K(Z, X) if given; empty if `own` is D and `y` is V. landmark (nodes, r, r): C, of which
+# each leaf takes which[i]; empty as well. noise (leaves, n). b (leaves, n, k): then a. y (leaves, n, r), half
+# and jitter (leaves,): results.
+Leaves = namedtuple("Leaves", "own far landmark which noise b y half jitter")
 
-    rows (members, ·) and columns (members, ·): positions in x and z.
-    """
+# What inner nodes are made of, and what becomes of them. xi (nodes, r, r): −Ξ, then A and M packed.
+# w (nodes, r, r): K(Z_p, Z_i) if given, or W if `own` is empty. own (nodes, r, r): C. above (parents, r, r):
+# C of the parents, of which each node takes which[i]. nu (nodes, r, k): −τ, then ν. h (nodes, r, r),
+# q (nodes, r, k), diagonal (nodes, r), half (nodes,) and jitter (nodes, 2): results.
+Nodes = namedtuple("Nodes", "xi w own above which nu h q diagonal half jitter")
 
-    x: Any
-    rows: Any
-    z: Any
-    columns: Any
-    kernel: Any
-    d: int
+# −Ξ (nodes, r, r) and −τ (nodes, r, k); member i adds to those of where[i]. Both are empty if nobody asks.
+Parents = namedtuple("Parents", "information mean where")
 
+# What the way up leaves for the way down, of inner nodes.
+Filtered = namedtuple("Filtered", "packed diagonal h nu q")
 
-class Leaves(NamedTuple):
-    """What leaves are made of, and what becomes of them.
-
-    own (leaves, n, n): K(X, X) if given, then L. far (leaves, r, n): K(Z, X) if given; empty if `own` is D
-    and `y` is V. landmark (nodes, r, r): C, of which each leaf takes which[i]; empty as well. noise
-    (leaves, n). b (leaves, n, k): then a. y (leaves, n, r), half and jitter (leaves,): results.
-    """
-
-    own: Any
-    far: Any
-    landmark: Any
-    which: Any
-    noise: Any
-    b: Any
-    y: Any
-    half: Any
-    jitter: Any
-
-
-class Nodes(NamedTuple):
-    """What inner nodes are made of, and what becomes of them.
-
-    xi (nodes, r, r): −Ξ, then A and M packed. w (nodes, r, r): K(Z_p, Z_i) if given, or W if `own` is empty.
-    own (nodes, r, r): C. above (parents, r, r): C of the parents, of which each node takes which[i].
-    nu (nodes, r, k): −τ, then ν. h (nodes, r, r), q (nodes, r, k), diagonal (nodes, r), half (nodes,) and
-    jitter (nodes, 2): results.
-    """
-
-    xi: Any
-    w: Any
-    own: Any
-    above: Any
-    which: Any
-    nu: Any
-    h: Any
-    q: Any
-    diagonal: Any
-    half: Any
-    jitter: Any
-
-
-class Parents(NamedTuple):
-    """information (nodes, r, r) and mean (nodes, r, k): −Ξ and −τ; member i adds to those of where[i].
-
-    Both are empty if nobody asks.
-    """
-
-    information: Any
-    mean: Any
-    where: Any
-
-
-class Filtered(NamedTuple):
-    """What the way up leaves for the way down, of inner nodes."""
-
-    packed: Any
-    diagonal: Any
-    h: Any
-    nu: Any
-    q: Any
-
-
-class Sizes(NamedTuple):
-    n: int
-    r: int
-    k: int
+Sizes = namedtuple("Sizes", "n r k")
 
 
 @exposed

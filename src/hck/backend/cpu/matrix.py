@@ -1,0 +1,127 @@
+"""Matrices in flat arrays, for compiled code: their parts, and copies of them."""
+
+from collections import namedtuple
+
+import numpy as np
+
+from hck.backend.cpu.jit import compiled
+from hck.backend.cpu.tile import VECTOR_BYTES, apart
+
+_PANEL_4, _PANEL_8 = 2 * VECTOR_BYTES // 4, 2 * VECTOR_BYTES // 8
+
+# A matrix (rows, columns) in a flat array: where it starts, and how far its rows are apart.
+Matrix = namedtuple("Matrix", "data at ld rows columns")
+
+# A matrix (depth, rows of a product) whose entries are `down` and `right` apart.
+Left = namedtuple("Left", "data at down right")
+
+
+@compiled
+def part(m, i, j, rows, columns):
+    """A block of a matrix."""
+    return Matrix(m.data, m.at + i * m.ld + j, m.ld, rows, columns)
+
+
+@compiled
+def member(data, i, rows, columns):
+    """One of a stack of matrices."""
+    return Matrix(data, i * rows * columns, columns, rows, columns)
+
+
+@compiled
+def upright(m):
+    """A matrix A as the left one of a product AᵀB."""
+    return Left(m.data, m.at, m.ld, 1)
+
+
+@compiled
+def turned(m):
+    """A matrix A as the left one of a product AB."""
+    return Left(m.data, m.at, 1, m.ld)
+
+
+@compiled
+def panel_of(array):
+    """Columns that are worked on at once: those of a tile."""
+    return _PANEL_8 if array.itemsize == 8 else _PANEL_4
+
+
+@compiled
+def aligned(count, like):
+    """Memory for `count` numbers, aligned as vectors are."""
+    room = np.empty(count + 64 // like.itemsize, like.dtype)
+    return room[-room.ctypes.data % 64 // like.itemsize :]
+
+
+@compiled
+def copy(source, target):
+    """Copy a matrix into another of its shape."""
+    apart()
+    for i in range(source.rows):
+        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
+        for j in range(np.uintp(source.columns)):  # unsigned: a negative index would count from the end
+            target.data[t + j] = source.data[s + j]
+
+
+@compiled
+def copy_upper(source, target):
+    """Copy what lies on and above the diagonal."""
+    apart()
+    for i in range(source.rows):
+        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
+        for j in range(np.uintp(i), np.uintp(source.columns)):
+            target.data[t + j] = source.data[s + j]
+
+
+@compiled
+def copy_below(source, target):
+    """Copy what lies below the diagonal."""
+    apart()
+    for i in range(1, source.rows):
+        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
+        for j in range(np.uintp(i)):
+            target.data[t + j] = source.data[s + j]
+
+
+@compiled
+def copy_edge(source, target):
+    """Copy a block of fewer columns than a panel has, and zeros after it."""
+    apart()
+    panel = panel_of(target.data)
+    for i in range(source.rows):
+        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
+        for j in range(np.uintp(source.columns)):
+            target.data[t + j] = source.data[s + j]
+        for j in range(np.uintp(source.columns), np.uintp(panel)):
+            target.data[t + j] = 0
+
+
+@compiled
+def transpose(source, target):
+    """Copy the transpose of a matrix."""
+    apart()
+    for i0 in range(0, source.rows, 8):
+        for j in range(source.columns):
+            s, t = source.at + j + i0 * source.ld, np.uintp(target.at + j * target.ld + i0)
+            for i in range(np.uintp(min(8, source.rows - i0))):
+                target.data[t + i] = source.data[np.uintp(s) + i * np.uintp(source.ld)]
+
+
+@compiled
+def negate(m):
+    """Change the sign of a matrix."""
+    apart()
+    for i in range(m.rows):
+        start = np.uintp(m.at + i * m.ld)
+        for j in range(np.uintp(m.columns)):
+            m.data[start + j] = -m.data[start + j]
+
+
+@compiled
+def clear(m):
+    """Make all of a matrix 0."""
+    apart()
+    for i in range(m.rows):
+        start = np.uintp(m.at + i * m.ld)
+        for j in range(np.uintp(m.columns)):
+            m.data[start + j] = 0
