@@ -56,7 +56,6 @@ def factor_(matrix: Tensor, what: str) -> Tensor:
     return factor
 
 
-@torch.no_grad()
 def without_waiting(work: Callable[[], Result], device: torch.device) -> Result:
     """The result of some work with factorizations, done without a look at each of them on a GPU.
 
@@ -64,17 +63,18 @@ def without_waiting(work: Callable[[], Result], device: torch.device) -> Result:
     there was one in the end the work is done again, with a look at each, and with jitter where it is needed.
     On any device, nothing of the work is recorded by autograd.
     """
-    if not kind_of(device).is_queued or getattr(_local, "failed", None) is not None:
+    with torch.no_grad():
+        if not kind_of(device).is_queued or getattr(_local, "failed", None) is not None:
+            return work()
+        failed = _local.failed = torch.zeros(1, dtype=torch.int32, device=device)
+        try:
+            result = work()
+        finally:
+            _local.failed = None
+        if not failed:
+            return result
+        del result
         return work()
-    failed = _local.failed = torch.zeros(1, dtype=torch.int32, device=device)
-    try:
-        result = work()
-    finally:
-        _local.failed = None
-    if not failed:
-        return result
-    del result
-    return work()
 
 
 def cholesky(matrix: Tensor, what: str, mend: bool = True) -> Tensor:

@@ -1,7 +1,7 @@
 """What all estimators share: parameters, validation, the way to a blueprint."""
 
-from collections.abc import Callable
 from dataclasses import replace
+from inspect import cleandoc
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hck.approximations import Approximation, Iterative
 from hck.approximations.hierarchical import make_blueprint
-from hck.approximations.make import NAMES, approximate, for_each_tree, for_other_points
+from hck.approximations.make import NAMES, approximate, for_other_points
 from hck.backend.device import resolve_device
 from hck.hierarchy import Blueprint
 from hck.kernels import Kernel, make_kernel
@@ -73,7 +73,7 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 def describe_parameters(cls: type) -> type:
     """Put what is said of all estimators into the docstring of one."""
     for field, text in (("{settings}", _SETTINGS), ("{attributes}", _ATTRIBUTES)):
-        cls.__doc__ = (cls.__doc__ or "").replace(field, text.replace("\n", "\n    "))
+        cls.__doc__ = cleandoc(cls.__doc__ or "").replace(field, text)
     return cls
 
 
@@ -237,17 +237,6 @@ class HCKEstimator(BaseEstimator):
         """The parameters of an approximation, with a size that may have been chosen."""
         places = self.partition, self.landmarks, self.jitter, self.memory_budget
         return Settings(shape.rank, shape.leaf_size, *places, bool(self.verbose), self.approximation)
-
-    def _for_each_tree(
-        self,
-        work: Callable[[Approximation], Result],
-        kernel: Kernel,
-        points: Points,
-        seeds: list[int],
-        shape: Shape,
-    ) -> list[Result]:
-        """Do some work for each tree: one after another, or side by side where cores and memory allow."""
-        return for_each_tree(work, kernel, points, self._settings(shape), seeds)
 
     def _approximation(
         self, kernel: Kernel, points: Points, seed: int, shape: Shape, scouting: bool = False

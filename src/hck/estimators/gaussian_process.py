@@ -12,6 +12,7 @@ from torch import Tensor
 
 from hck.approximations import Approximation
 from hck.approximations.exact import ExactPredictor
+from hck.approximations.make import for_each_tree
 from hck.estimators.base import HCKEstimator, describe_parameters
 from hck.estimators.process_prediction import ProcessPrediction
 from hck.persistence.classes import saved
@@ -219,7 +220,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         def condition(approximation: Approximation) -> Process:
             return Process.of(approximation, variance, data.y, features)
 
-        members = self._for_each_tree(condition, kernel, points, seeds, self._shape)
+        members = for_each_tree(condition, kernel, points, self._settings(self._shape), seeds)
         posterior = Mixture(members)
         self._set_fitted(
             kernel_=kernel,

@@ -1,6 +1,7 @@
 """Kernel ridge regression for any targets: what the regressor and the classifier share."""
 
 from functools import partial
+from inspect import cleandoc
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor
 
 from hck.approximations.exact import ExactPredictor
+from hck.approximations.make import for_each_tree
 from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.backend.reuse import reusing
@@ -81,7 +83,7 @@ def device_of(model: "RidgeEstimator") -> torch.device:
 
 def describe_ridge(cls: type) -> type:
     """Put the shared parameters and attributes into the docstring of an estimator."""
-    cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", _PARAMETERS.replace("\n", "\n    "))
+    cls.__doc__ = cleandoc(cls.__doc__ or "").replace("{parameters}", _PARAMETERS)
     return describe_parameters(cls)
 
 
@@ -145,8 +147,6 @@ class RidgeEstimator(HCKEstimator):
 
     # Training ---------------------------------------------------------------------------------------
 
-    @torch.no_grad()
-    @reusing()
     def _train(self, X: Any, targets: np.ndarray, sample_weight: Any, observed: np.ndarray) -> Fitted:
         """Solve (K_h + α diag(1/weight)) w = targets − intercept, for several targets at once.
 
@@ -158,20 +158,21 @@ class RidgeEstimator(HCKEstimator):
         observed : ndarray of shape (n, …)
             What the loss compares predictions with.
         """
-        points, rng = self._points(X), check_random_state(self.random_state)
-        weighed = weigh(targets, _check_weights(sample_weight, len(points)))
-        points = self._counting(points, weighed)
-        scaled = scale(points, self._scale_kind(), self.scale == "auto", self._dtype())
-        noise = weighed.noise(isinstance(self.alpha, str))
-        data = weighed.observations(scaled.points, noise)
-        selection = self._select(data, weighed.loss(LOSSES[self._loss], observed), scaled.units, rng)
-        seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
-        equations = Equations(scaled.points, weighed.y, noise, self.leave_one_out)
-        shape, others = selection.shape, selection.blend[1:]
-        trained = [self._train_trees(equations, selection, shape, seeds)]
-        if trained[0].left_out is not None:
-            trained += [self._train_trees(equations, other, shape, seeds) for other in others]
-        return Fitted(blend(trained, selection.blend, weighed), weighed, scaled.scaling, selection)
+        with torch.no_grad(), reusing():
+            points, rng = self._points(X), check_random_state(self.random_state)
+            weighed = weigh(targets, _check_weights(sample_weight, len(points)))
+            points = self._counting(points, weighed)
+            scaled = scale(points, self._scale_kind(), self.scale == "auto", self._dtype())
+            noise = weighed.noise(isinstance(self.alpha, str))
+            data = weighed.observations(scaled.points, noise)
+            selection = self._select(data, weighed.loss(LOSSES[self._loss], observed), scaled.units, rng)
+            seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
+            equations = Equations(scaled.points, weighed.y, noise, self.leave_one_out)
+            shape, others = selection.shape, selection.blend[1:]
+            trained = [self._train_trees(equations, selection, shape, seeds)]
+            if trained[0].left_out is not None:
+                trained += [self._train_trees(equations, other, shape, seeds) for other in others]
+            return Fitted(blend(trained, selection.blend, weighed), weighed, scaled.scaling, selection)
 
     def _select(
         self, data: Observations, loss: Loss, units: Units, rng: np.random.RandomState
@@ -200,7 +201,8 @@ class RidgeEstimator(HCKEstimator):
     ) -> Trained:
         """Solve for each tree, or for what else stands in for the chosen kernel."""
         solve = partial(equations.solve, alpha=chosen.alpha)
-        return Trained.of(self._for_each_tree(solve, chosen.kernel, equations.points, seeds, shape))
+        settings = self._settings(shape)
+        return Trained.of(for_each_tree(solve, chosen.kernel, equations.points, settings, seeds))
 
     def _keep(self, fitted: Fitted) -> None:
         """Set the fitted attributes."""

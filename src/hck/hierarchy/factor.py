@@ -91,7 +91,6 @@ class Factor:
         What the roots send on: a row for each node above (`Layout.above`).
     """
 
-    @torch.no_grad()
     def __init__(
         self,
         source: Source,

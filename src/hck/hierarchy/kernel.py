@@ -156,7 +156,10 @@ class HierarchicalKernel:
         def work() -> Factor:
             return Factor(source, padded, self.budget, verbose=verbose)
 
-        return work() if overwrite else linalg.without_waiting(work, padded.device)
+        if not overwrite:
+            return linalg.without_waiting(work, padded.device)
+        with torch.no_grad():
+            return work()
 
     @torch.no_grad()
     def extend(self, w: Tensor) -> TreePredictor:

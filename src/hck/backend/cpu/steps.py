@@ -28,8 +28,8 @@ from hck.backend.cpu.matrix import (
 from hck.backend.cpu.products import scratch, subtract, subtract_gram
 from hck.backend.cpu.tile import apart
 
-# Kernel values between rows of x and of z, which have d features, to be computed on the way, unless the kernel
-# is `GIVEN`. rows (members, ·) and columns (members, ·): positions in x and z.
+# Kernel values between rows of x and of z, of d features, to be computed on the way, unless the kernel is
+# `GIVEN`. rows (members, ·) and columns (members, ·): positions in x and z.
 Wanted = namedtuple("Wanted", "x rows z columns kernel d")
 
 # What leaves are made of, and what becomes of them. own (leaves, n, n): K(X, X) if given, then L.

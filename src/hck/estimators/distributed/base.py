@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
+from inspect import cleandoc
 from numbers import Integral
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -31,33 +32,33 @@ from hck.estimators.distributed.sizes import Sizes, budget_of
 from hck.preparation.sample import Sample
 
 PARAMETERS = """client : distributed.Client or None, default=None
-        The cluster to work on. None: the client that was started last. Copies have the same; pickles have
-        none.
-    n_branches : int or None, default=None
-        How many branches a tree is cut into: a power of two, at least 2. None: enough for the memory of the
-        workers (`memory_budget`), and two for each of their threads where there are points enough; then
-        results depend on the cluster, even with the same `random_state`."""
+    The cluster to work on. None: the client that was started last. Copies have the same; pickles have
+    none.
+n_branches : int or None, default=None
+    How many branches a tree is cut into: a power of two, at least 2. None: enough for the memory of the
+    workers (`memory_budget`), and two for each of their threads where there are points enough; then
+    results depend on the cluster, even with the same `random_state`."""
 
 ATTRIBUTES = """bytes_ : hck.dask.Traffic
-        What travelled during the fit.
-    seconds_ : dict
-        Seconds of its phases."""
+    What travelled during the fit.
+seconds_ : dict
+    Seconds of its phases."""
 
 NOTES = """``device=None`` means the GPUs of the workers if each of them has one, and else their CPUs;
-    ``memory_budget=None`` means half of what a worker has left, divided by its threads.
+``memory_budget=None`` means half of what a worker has left, divided by its threads.
 
-    Here `approximation` is ``"hierarchical"``, `partition` one of ``"random_projection"``, ``"pca"`` and
-    ``"kd"``, `landmarks` one of ``"uniform"``, ``"kmeans"`` and ``"farthest"``, and the kernel a name or an
-    object of `hck.kernels`. X is dense, and there are no weights.
+Here `approximation` is ``"hierarchical"``, `partition` one of ``"random_projection"``, ``"pca"`` and
+``"kd"``, `landmarks` one of ``"uniform"``, ``"kmeans"`` and ``"farthest"``, and the kernel a name or an
+object of `hck.kernels`. X is dense, and there are no weights.
 
-    A tree has at least two branches. So it is never one leaf, and `rank` or `leaf_size` of at least n do not
-    give the exact kernel, as they do on one machine."""
+A tree has at least two branches. So it is never one leaf, and `rank` or `leaf_size` of at least n do not
+give the exact kernel, as they do on one machine."""
 
 
 def describe(cls: Any) -> Any:
     """Put what is said of all estimators on a cluster into a docstring."""
     for field, text in (("{cluster}", PARAMETERS), ("{fitted}", ATTRIBUTES), ("{notes}", NOTES)):
-        cls.__doc__ = cls.__doc__.replace(field, text)
+        cls.__doc__ = cleandoc(cls.__doc__).replace(field, text)
     return cls
 
 

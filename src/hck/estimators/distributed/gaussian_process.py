@@ -1,6 +1,7 @@
 """Gaussian process regression on a cluster."""
 
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,9 @@ _LEARNED = ("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_"
 
 def describe_process(cls: Any) -> Any:
     """Put what is said of the parameters of the plain estimator into a docstring."""
-    plain = HCKGaussianProcessRegressor.__doc__ or ""
-    parameters = plain.split("Parameters\n    ----------\n    ")[1].split("\n\n    Attributes")[0]
-    cls.__doc__ = cls.__doc__.replace("{parameters}", parameters)
+    plain = cleandoc(HCKGaussianProcessRegressor.__doc__ or "")
+    parameters = plain.split("Parameters\n----------\n")[1].split("\n\nAttributes")[0]
+    cls.__doc__ = cleandoc(cls.__doc__).replace("{parameters}", parameters)
     return describe_parameters(cls)
 
 
