@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from hck.approximations import Approximation, Predictor
-from hck.hierarchy import Extension, share_points
+from hck.hierarchy import TreePredictor, share_points
 from hck.points import Points
 from hck.preparation.scaling import Scaling, other_units
 from hck.selection import Candidate, Observations, Selection
@@ -121,7 +121,7 @@ class Equations:
         """The trained function, and what it would say of points without them: shape (n, columns)."""
         noise = alpha if self.noise is None else alpha * self.noise
         found, others = approximation.ridge(noise, self.y, self.left_out)
-        found = share_points(found, self.points) if isinstance(found, Extension) else found
+        found = share_points(found, self.points) if isinstance(found, TreePredictor) else found
         return found, None if others is None else others.double().cpu()
 
 
