@@ -1,6 +1,6 @@
 """What a device can do, as far as torch alone goes. A kind of device with code of its own does better."""
 
-import os
+import sys
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -41,14 +41,12 @@ class Machine:
 
     def free_bytes(self, device: torch.device) -> int:
         """Memory that is free: by default, that of the machine."""
-        try:
+        if sys.platform == "linux":
             with open("/proc/meminfo") as lines:
-                for line in lines:
-                    if line.startswith("MemAvailable:"):
-                        return int(line.split()[1]) * 1024
-        except OSError:
-            pass
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+                return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) * 1024
+        import psutil  # needed on other systems only
+
+        return int(psutil.virtual_memory().available)
 
     def synchronize(self) -> None:
         """Wait until all that was asked for is done."""

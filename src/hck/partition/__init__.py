@@ -26,6 +26,7 @@ __all__ = [
     "Rule",
     "Tree",
     "choose_landmarks",
+    "cutter_classes",
     "known_landmarks",
     "known_partitions",
     "leaf_size_for",
@@ -39,6 +40,11 @@ _BY_NAME: dict[str, type[Cutter]] = {
     "kmeans": KMeans,
     "kernel": KernelCut,
 }
+
+
+def cutter_classes() -> tuple[type[Cutter], ...]:
+    """Those that have a name."""
+    return tuple(_BY_NAME.values())
 
 
 def known_partitions() -> tuple[str, ...]:

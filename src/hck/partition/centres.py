@@ -56,6 +56,7 @@ class KMeans(Cutter):
     """
 
     measures = True
+    arguments = ("n_children",)
 
     def __init__(self, n_children: int = 4) -> None:
         if n_children < 2:

@@ -68,9 +68,12 @@ class Cutter(ABC):
     measures : bool
         Whether it measures distances, which are then those of the kernel: where that has a lengthscale for
         each feature, points are divided by them.
+    arguments : tuple of str
+        The parameters of its constructor, which are attributes too, for saved models.
     """
 
     measures: ClassVar[bool] = False
+    arguments: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def check(self, points: Points) -> None:

@@ -27,7 +27,7 @@ from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import leaves_at_once
 from hck.hierarchy.layout import Layout
 from hck.kernels import CallableKernel, Kernel, Product, Scaled, Sum, kernel_classes
-from hck.partition import KD, PCA, KernelCut, KMeans, Landmarks, RandomProjection, Tree
+from hck.partition import Landmarks, Tree, cutter_classes
 from hck.partition.centres import CentreRule
 from hck.partition.hyperplane import HyperplaneRule
 from hck.partition.kernel_cut import KernelRule
@@ -242,11 +242,7 @@ _BY_ARGUMENTS: dict[type, tuple[str, ...]] = {
     DensePoints: ("x",),
     SparsePoints: ("x", "dtype", "device"),
     **{cls: cls.arguments for cls in _KERNELS},
-    KD: (),
-    KMeans: ("n_children",),
-    KernelCut: (),
-    PCA: (),
-    RandomProjection: (),
+    **{cls: cls.arguments for cls in cutter_classes()},
     Elimination: ("place", "start", "column"),
     TreeKernel: ("blueprint",),
 }
