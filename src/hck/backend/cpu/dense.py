@@ -73,6 +73,7 @@ def _solve_block(u, b, back, work):
 
 @compiled
 def _solve_panel(u, b, back, work):
+    apart()
     if back:
         _unwhiten_panel(u, b, work)
     else:
