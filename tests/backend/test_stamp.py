@@ -71,6 +71,16 @@ def test_other_sources_are_compiled_anew(package):
     assert shown(package) == pytest.approx(0.1353352832366127, rel=1e-15)
 
 
+def test_classes_that_are_gone(package):
+    """What is kept refers to classes of the arguments, of which another version knows nothing."""
+    expected = shown(package)
+    for path in (package / "hck").rglob("*.py"):
+        path.write_text(
+            path.read_text(encoding="utf-8").replace("CompiledProfile", "Renamed"), encoding="utf-8"
+        )
+    assert shown(package) == expected
+
+
 def test_versions_are_part_of_the_stamp(monkeypatch):
     from hck.backend.cpu import jit
 

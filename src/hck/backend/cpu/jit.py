@@ -13,6 +13,7 @@ import llvmlite
 import numba
 import numpy as np
 from numba import njit, types
+from numba.core.caching import IndexDataCacheFile
 from numba.core.ccallback import CFunc
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
@@ -29,19 +30,15 @@ _STAMP = _stamp()
 
 
 def _mark(cache: Any, more: str = "") -> None:
-    """Let a cache on disk hold only what is made of the present sources.
+    """Let a cache on disk hold only what is made of the present sources: its files have the stamp as a name.
 
-    numba looks at the file of the function itself, and at its own version. The names of the files with code
-    have the stamp in them too: another process may still write those of before.
+    numba looks at the file of the function itself, and at its own version, but only after it has read a list
+    with classes of ours, which may have other names by now; and another process may still write files of
+    before.
     """
-    stamp, files = f"{_STAMP}{more}", cache._cache_file
-    files._source_stamp = stamp
-    number = ".{number:d}"
-    files._data_name_pattern = files._data_name_pattern.replace(number, f".{_short(stamp)}{number}")
-
-
-def _short(stamp: str) -> str:
-    return sha256(stamp.encode()).hexdigest()[:12]
+    stamp = sha256(f"{_STAMP}{more}".encode()).hexdigest()
+    name = f"{cache._impl.filename_base}.{stamp[:12]}"
+    cache._cache_file = IndexDataCacheFile(cache._cache_path, name, stamp)
 
 
 def exposed(function: Any = None, **options: Any) -> Any:
