@@ -1,4 +1,8 @@
+from dataclasses import replace
+
 import pytest
+
+from hck.backend.kinds import KINDS
 
 
 @pytest.fixture
@@ -7,8 +11,9 @@ def small(monkeypatch):
     sizes = {"_AT_ONCE": 5000, "ROWS": 50}
     for module, values in {
         "tapered": sizes,
-        "taper": {**sizes, "_TILE": {"cpu": 2000}},
+        "taper": sizes,
         "sparse_cholesky": {"_LEAF": 5},
     }.items():
         for name, value in values.items():
             monkeypatch.setattr(f"hck.approximations.{module}.{name}", value)
+    monkeypatch.setitem(KINDS, "cpu", replace(KINDS["cpu"], distances=2000))

@@ -141,7 +141,7 @@ def test_estimators_without_what_fit_has_set(folder, edit):
     refused(folder, "'HCKRegressor' lacks the part 'forest_'")
 
 
-@pytest.mark.parametrize("name", ["predict", "__class__", "__dict__", "not a name", "_margin"])
+@pytest.mark.parametrize("name", ["predict", "__class__", "__dict__", "not a name", "_loss"])
 def test_names_of_attributes(folder, edit, name):
     edit(folder, lambda document: by_name("HCKRegressor", document)["parts"].update({name: 1}))
     refused(folder, "is no name of an attribute")
