@@ -1,5 +1,6 @@
 """What a device can do, as far as torch alone goes. A kind of device with code of its own does better."""
 
+import os
 import sys
 from typing import TYPE_CHECKING, Protocol
 
@@ -42,8 +43,11 @@ class Machine:
     def free_bytes(self, device: torch.device) -> int:
         """Memory that is free: by default, that of the machine."""
         if sys.platform == "linux":
-            with open("/proc/meminfo") as lines:
-                return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) * 1024
+            try:
+                with open("/proc/meminfo") as lines:
+                    return 1024 * next(int(x.split()[1]) for x in lines if x.startswith("MemAvailable:"))
+            except OSError:  # all that there is
+                return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         import psutil  # needed on other systems only
 
         return int(psutil.virtual_memory().available)
