@@ -16,6 +16,7 @@ TOLERANCE = {torch.float64: 1e-11, torch.float32: 2e-5}
 def values(name, scale, x, rows, columns, upper=False):
     kernel = make_kernel(name, scale)
     blocks = [Blocks(torch.as_tensor(index), full=bool((index >= 0).all())) for index in (rows, columns)]
+    x = kernel.place(x)
     return fused_cross(kernel.profile(), (x, blocks[0]), (x, blocks[1]), upper)
 
 
@@ -23,6 +24,7 @@ def by_the_formula(name, scale, x, rows, columns):
     """In double precision, from differences."""
     a, b = x.double()[rows][..., None, :], x.double()[columns][..., None, :, :]
     gap = ((a - b) / scale).abs()
+    turns = (torch.pi * (a - b)).sin() / scale
     s1, s2 = gap.sum(-1), gap.square().sum(-1)
     s = s2.sqrt()
     return {
@@ -32,6 +34,8 @@ def by_the_formula(name, scale, x, rows, columns):
         "matern12": (-s).exp(),
         "matern32": (1 + 3**0.5 * s) * (-(3**0.5) * s).exp(),
         "matern52": (1 + 5**0.5 * s + 5 * s2 / 3) * (-(5**0.5) * s).exp(),
+        "rational_quadratic": 1 / (1 + s2 / 2),
+        "periodic": (-2 * turns.square().sum(-1)).exp(),
     }[name]
 
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern
+from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern, kernel_names
 
-NAMES = ["gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52"]
 SCALES = {"one": 0.7, "ard": [0.5, 1.0, 2.5]}
-every_kernel = pytest.mark.parametrize("name", NAMES)
+every_kernel = pytest.mark.parametrize("name", kernel_names())
 every_scale = pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
 
 

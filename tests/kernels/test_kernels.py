@@ -45,6 +45,8 @@ FORMULAS = {
     "matern52": lambda u, scale: (
         (1 + math.sqrt(5) * root(u) + 5 * root(u) ** 2 / 3) * math.exp(-math.sqrt(5) * root(u))
     ),
+    "rational_quadratic": lambda u, scale: 1 / (1 + sum(c * c for c in u) / 2),
+    "periodic": lambda u, scale: math.exp(-2 * sum((np.sin(np.pi * u * scale) / scale) ** 2)),
 }
 SCALES = [1.7, np.array([0.6, 1.0, 2.5])]
 every_kernel = pytest.mark.parametrize("name", FORMULAS)

@@ -13,11 +13,13 @@ X = np.random.default_rng(0).normal(size=(6, 3))
 @every_scale
 def test_a_kernel_has_its_lengthscale(name, scale):
     kernel = make_kernel(name, scale)
-    assert plain(kernel) == {"lengthscale": scale}
+    before = plain(kernel)
+    assert before["lengthscale"] == scale
+    assert tuple(before) == kernel.learned
     other = kernel.with_parameters({"lengthscale": 3 * np.asarray(scale)})
     assert type(other) is type(kernel)
     np.testing.assert_allclose(other(X), make_kernel(name, 3 * np.asarray(scale))(X), rtol=1e-12)
-    assert plain(kernel) == {"lengthscale": scale}
+    assert plain(kernel) == before
 
 
 @every_composed

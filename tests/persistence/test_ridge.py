@@ -9,7 +9,7 @@ import torch
 from sklearn.base import clone
 
 from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
-from hck.kernels import Gaussian, InverseMultiquadric, Laplace, Matern
+from hck.kernels import Gaussian, InverseMultiquadric, Laplace, Matern, Periodic, RationalQuadratic
 from hck.partition import KD, PCA, KernelCut, KMeans, RandomProjection, Tree
 from hck.persistence import save
 from saved_problem import EVERY, GIVEN, NEW, RIDGE, X, Y, same
@@ -95,6 +95,8 @@ def test_classification(again, approximation):
         Laplace([0.5, 1.0, 2.0]),
         InverseMultiquadric(torch.tensor([0.5, 1.0, 2.0])),
         Matern(0.5, nu=2.5),
+        RationalQuadratic([0.5, 1.0, 2.0], alpha=0.7),
+        Periodic(1.5, period=[3.0, 2.0, 5.0]),
         2.0 * Matern([1.0, 1.0, 0.5], nu=0.5) + Gaussian(0.3) * Laplace(3.0),
         torch.tensor(2.0, dtype=torch.float64) * Gaussian(0.5),
     ],

@@ -1,33 +1,39 @@
 """The kernels that have names, each with its formula.
 
-A new kernel is a function of the distance and a class here, and a line in ``docs/kernels.md``. The function
-is written with `exp`, `log` and `sqrt` (see `hck.backend.kernels.Formula`); torch, the CPU's compiled code
-and the GPU's are made from it. ``@named("my_kernel")`` makes it known to `make_kernel`, the estimators, the
-command line, saved models, and the tests that all kernels go through. A class may say more:
+A new kernel is a function of the distance and a class here, in ``__all__``, and a line in
+``docs/kernels.md``. The function is written with `exp`, `log` and `sqrt` (see `hck.backend.kernels.Formula`);
+torch, the CPU's compiled code and the GPU's are made from it. ``@named("my_kernel")`` makes it known to
+`make_kernel`, the estimators, the command line, saved models, and the tests that all kernels go through. A
+class may say more:
 
 - ``arguments``: what the constructor takes and saved models keep, if that is more than a lengthscale;
 - ``learned``: which of these are positive numbers to be learned;
 - ``shape``: the number that a formula f(s, shape) takes;
 - ``amplitude``: k(x, x), if it is not 1;
 - ``placement`` and ``unit``: where points are put so that the kernel is isotropic, and the lengthscale there;
-- ``slope``: −2 f', for gradients in closed form (else they are autograd's);
+- ``metric``: what distances between features are divided by, if that is not the lengthscales;
+- ``slope``: −2 f', for gradients in closed form if points are but divided by lengthscales (else autograd's);
 - ``draw_frequencies``: its spectral density, for Fourier features;
 - ``label``: what reports call it.
 """
 
+import math
 from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor, exp
+from torch import Tensor, exp, log
 
+from hck.backend.gradients import requiring_gradient
 from hck.backend.kernels import Formula
 from hck.kernels.base import Kernel, Number, Scaled
 from hck.kernels.distance import sqrt
+from hck.kernels.inputs import positive
+from hck.kernels.placement import OnCircles
 from hck.kernels.registry import named
-from hck.kernels.stationary import Stationary, normal
+from hck.kernels.stationary import Stationary, normal, shown
 
-__all__ = ["Gaussian", "InverseMultiquadric", "Laplace", "Matern"]
+__all__ = ["Gaussian", "InverseMultiquadric", "Laplace", "Matern", "Periodic", "RationalQuadratic"]
 
 
 def gaussian(s: Any) -> Any:
@@ -146,3 +152,80 @@ class Matern(Stationary):
     @property
     def label(self) -> str:
         return f"Matérn {round(2 * self.nu)}/2"
+
+
+def rational_quadratic(s: Any, alpha: Any) -> Any:
+    x = s / (2 * alpha)
+    u = 1 + x
+    return exp(-alpha * (log(u) - ((u - 1) - x) / u))  # less what rounding has added to u
+
+
+@named("rational_quadratic")
+class RationalQuadratic(Stationary):
+    """(1 + ‖x − x'‖² / 2ασ²)^(−α): Gaussian kernels of many lengthscales; one of them as α → ∞.
+
+    Parameters
+    ----------
+    lengthscale : float, or array-like of shape (n_features,)
+    alpha : float
+        α > 0, no ridge: the less it is, the more lengthscales differ from σ. It can be learned.
+    """
+
+    formula = Formula(rational_quadratic, smooth=True)
+    arguments = learned = ("lengthscale", "alpha")
+
+    def __init__(self, lengthscale: Any = 1.0, alpha: Any = 1.0) -> None:
+        super().__init__(lengthscale)
+        self.alpha = positive("alpha", alpha)
+
+    @property
+    def shape(self) -> Number:
+        return self.alpha
+
+    @cached_property
+    def slope(self) -> Kernel | None:
+        """(1 + s/2α)^(−α−1), that is α + 1 in another scale."""
+        if requiring_gradient(self.alpha):
+            return None  # that by α is autograd's, which has all of them
+        alpha = float(self.alpha)
+        factor = (alpha / (alpha + 1)) ** 0.5
+        scale = self.lengthscale.detach() if isinstance(self.lengthscale, Tensor) else self.lengthscale
+        return self.alongside(RationalQuadratic(scale * factor, alpha + 1), factor)
+
+    @property
+    def label(self) -> str:
+        return f"Rational quadratic (α = {shown(self.alpha)})"
+
+
+@named("periodic")
+class Periodic(Stationary):
+    """exp(−2 Σ_m sin²(π (x_m − x'_m)/p_m) / σ_m²): the Gaussian kernel of points on circles.
+
+    Near a point, the Gaussian kernel of lengthscale σp/2π.
+
+    Parameters
+    ----------
+    lengthscale : float, or array-like of shape (n_features,)
+        σ, in units of the circles' radius.
+    period : float, or array-like of shape (n_features,)
+        p > 0, for all features or for each. It can be learned, from a start that is close.
+    """
+
+    formula = Formula(gaussian, smooth=True)
+    arguments = learned = ("lengthscale", "period")
+
+    def __init__(self, lengthscale: Any = 1.0, period: Any = 1.0) -> None:
+        super().__init__(lengthscale)
+        self.period = positive("period", period, most_axes=1)
+
+    @cached_property
+    def placement(self) -> OnCircles:  # type: ignore[override]
+        return OnCircles(self.period, self.lengthscale)
+
+    def metric(self) -> Tensor | None:
+        near = self.lengthscale * self.period / (2 * math.pi)
+        return near.detach() if isinstance(near, Tensor) and near.ndim else None
+
+    @property
+    def label(self) -> str:
+        return f"Periodic (p = {shown(self.period)})"

@@ -4,11 +4,13 @@ Each kernel has its metric. Points are put into it once (`hck.points` remembers 
 kernels knows isotropic ones only.
 """
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from torch import Tensor
 
 from hck.backend.gradients import wants_gradient
@@ -55,6 +57,45 @@ class PerFeature(Placement):
         return [self.lengthscale]
 
 
+class OnCircles(Placement):
+    """Each feature on a circle: (cos − 1)/σ of the angle 2πx/p in the first d features, sin/σ in the others.
+
+    The circles touch the origin, so that zeros stay zeros and sparse points sparse.
+
+    Parameters
+    ----------
+    period : float, or Tensor of shape () or (d,)
+        p.
+    lengthscale : float, or Tensor of shape () or (d,)
+        σ if there is one for each feature; else points are not divided by it.
+    """
+
+    def __init__(self, period: float | Tensor, lengthscale: float | Tensor) -> None:
+        self.period = period
+        self.lengthscale = lengthscale if isinstance(lengthscale, Tensor) and lengthscale.ndim else 1.0
+
+    def __call__(self, x: Block) -> Block:
+        for name, value in (("lengthscale", self.lengthscale), ("period", self.period)):
+            if isinstance(value, Tensor):
+                check_lengthscales(value, x.shape[-1], name)
+        turns = divide(x, self.period)
+        if isinstance(turns, Tensor):
+            return torch.cat([divide(part, self.lengthscale) for part in _circle(turns)], -1)
+        parts = [
+            sp.csr_matrix((part.numpy(), turns.indices, turns.indptr), shape=turns.shape)
+            for part in _circle(torch.from_numpy(turns.data))
+        ]
+        return sp.hstack([divide(part, self.lengthscale) for part in parts], format="csr")
+
+    def tensors(self) -> list[Tensor]:
+        return [value for value in (self.period, self.lengthscale) if isinstance(value, Tensor)]
+
+
+def _circle(turns: Tensor) -> tuple[Tensor, Tensor]:
+    angle = (turns - turns.detach().round()) * (2 * math.pi)  # whole turns would cost digits
+    return angle.cos() - 1, angle.sin()
+
+
 def divide(x: Block, lengthscale: float | Tensor) -> Block:
     """Divide all features by a number, or each by its own."""
     if isinstance(x, Tensor):
@@ -64,10 +105,10 @@ def divide(x: Block, lengthscale: float | Tensor) -> Block:
     return sp.csr_matrix((x.data / each, x.indices, x.indptr), shape=x.shape)
 
 
-def check_lengthscales(scale: Tensor, n_features: int) -> None:
-    """Raise ValueError unless there is one lengthscale, or one per feature."""
+def check_lengthscales(scale: Tensor, n_features: int, name: str = "lengthscale") -> None:
+    """Raise ValueError unless there is one lengthscale, or one per feature; `name` is another parameter's."""
     if scale.ndim and scale.shape[0] != n_features:
         raise ValueError(
-            f"the kernel has {scale.shape[0]} lengthscales but the points have {n_features} features: give "
-            "one lengthscale, or one per feature"
+            f"the kernel has {scale.shape[0]} {name}s but the points have {n_features} features: give "
+            f"one {name}, or one per feature"
         )

@@ -61,7 +61,8 @@ class Stationary(Kernel):
     @cached_property
     def unit(self) -> Number:
         """The lengthscale that is left where points are placed."""
-        return 1.0 if isinstance(self.placement, PerFeature) else self.lengthscale
+        scale = self.lengthscale
+        return 1.0 if isinstance(scale, Tensor) and scale.ndim else scale
 
     @property
     def slope(self) -> Kernel | None:
@@ -127,7 +128,7 @@ class Stationary(Kernel):
         return self._with_parameters(moved)
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={_shown(getattr(self, name))}" for name in self.arguments)
+        given = ", ".join(f"{name}={shown(getattr(self, name))}" for name in self.arguments)
         return f"{type(self).__name__}({given})"
 
 
@@ -146,7 +147,8 @@ def normal(d: int, count: int, generator: torch.Generator) -> Tensor:
     return torch.randn(d, count, generator=generator, dtype=torch.float64, device=generator.device)
 
 
-def _shown(value: Parameter) -> str:
+def shown(value: Parameter) -> str:
+    """A parameter as people read it."""
     if not isinstance(value, Tensor):
         return f"{value:.6g}"
     return np.array2string(value.detach().cpu().numpy(), precision=4, separator=", ", threshold=8)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from hck.approximations import TreeKernel
-from hck.kernels import make_kernel
+from hck.kernels import Scaled, make_kernel
 from hck.points import VectorPoints
 from hck.selection.candidate import Candidate
 from hck.selection.contest import AROUND, LEAF, RANK, SCOUTING, SCOUTS, Contest
@@ -97,12 +97,13 @@ def by_likelihood(contest: Contest, start: Start, alpha: float | None, work: flo
         Learning("stochastic", steps, size=size, verbose=contest.verbose),
     )
     learned, variance_of_noise = space.at(found.theta)
-    parameters = learned.parameters()
+    assert isinstance(learned, Scaled)
     if alpha is None:
         assert variance_of_noise is not None
-        alpha = variance_of_noise / float(parameters["scale"])
-    plain = make_kernel(start.name, np.asarray(parameters["lengthscale"], dtype=float))
-    return Candidate(plain, alpha, f"{start.name} with a lengthscale per feature", start.name, many=True)
+        alpha = variance_of_noise / float(learned.scale)
+    return Candidate(
+        learned.kernel, alpha, f"{start.name} with a lengthscale per feature", start.name, many=True
+    )
 
 
 def by_loss(contest: Contest, start: Start, alpha: float | None) -> Candidate:
