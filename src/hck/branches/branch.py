@@ -10,10 +10,9 @@ from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
 from hck.branches.message import Message, Reply
 from hck.branches.trunk import Trunk, check_partition
-from hck.hierarchy.blueprint import Blueprint, leaves_at_once
+from hck.hierarchy.blueprint import Blueprint, lay_out
 from hck.hierarchy.extend import TreePredictor
 from hck.hierarchy.factor import Factor
-from hck.hierarchy.layout import Layout
 from hck.hierarchy.solve import descend
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
 from hck.partition.hyperplane import HyperplaneRule, as_vectors
@@ -79,7 +78,7 @@ class Branch:
         index[1:, : blocks.shape[1]] = torch.where(blocks >= 0, blocks + offset, -1)
         joined = Landmarks(points, Blocks(index, bool((index >= 0).all())))
         budget = resolve_budget(settings.memory_budget, device)
-        layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, rank, budget)).cut(1).bundle(0)
+        layout = lay_out(tree, points, rank, budget).cut(1).bundle(0)
         return cls(Blueprint(kernel, points, joined, trunk.jitter, layout, budget))
 
     @property

@@ -12,8 +12,7 @@ from hck.branches import Piece, Trunk
 from hck.branches.assemble import assemble_pieces
 from hck.dask.tasks import Values, together
 from hck.hierarchy import Blueprint
-from hck.hierarchy.blueprint import leaves_at_once
-from hck.hierarchy.layout import Layout
+from hck.hierarchy.blueprint import lay_out
 from hck.hierarchy.likelihood import Likelihood, half_covariance
 from hck.preparation.trend import Trend
 from hck.process import Mixture, Process
@@ -100,7 +99,7 @@ def in_one_piece(trunk: Trunk, pieces: list[Piece], noise: float, found: Likelih
     """A tree's Gaussian process on one machine."""
     made = assemble_pieces(trunk, pieces)
     points, budget = made.points, made.budget
-    layout = Layout.of(made.tree, leaves_at_once(points, made.tree.n_leaves, made.landmarks.rank, budget))
+    layout = lay_out(made.tree, points, made.landmarks.rank, budget)
     source = Blueprint(made.kernel, points, made.landmarks, trunk.jitter, layout, budget)
     rows = torch.cat([piece.rows for piece in pieces if piece.rows is not None])
     values = torch.cat([piece.targets for piece in pieces if piece.targets is not None])

@@ -13,8 +13,7 @@ from hck.branches import Branch, Message, Piece, Plan, Probes, Reply, Share
 from hck.dask.blocks import Block
 from hck.dask.devices import CPU, moved, on_cpu, one_core, ready
 from hck.hierarchy import Blueprint
-from hck.hierarchy.blueprint import leaves_at_once
-from hck.hierarchy.layout import Layout
+from hck.hierarchy.blueprint import lay_out
 from hck.hierarchy.uncertainty import Uncertainty
 
 Member = tuple[int, int]  # a tree and one of its branches
@@ -191,8 +190,7 @@ def _uncertainty(plan: Plan, piece: Piece, jitter: float) -> Uncertainty:
     assert piece.above is not None
     assert piece.targets is not None
     own = moved(plan, piece.extension, torch.device(plan.device))
-    at_once = leaves_at_once(own.points, own.tree.n_leaves, own.landmarks.rank, own.budget)
-    layout = Layout.of(own.tree, at_once).cut(1).bundle(0)
+    layout = lay_out(own.tree, own.points, own.landmarks.rank, own.budget).cut(1).bundle(0)
     source = Blueprint(own.kernel, own.points, own.landmarks, jitter, layout, own.budget)
     factor = Branch(source).factor(plan.noise, piece.targets)
     return Uncertainty(source, factor, piece.above.to(own.weights.device)[None])

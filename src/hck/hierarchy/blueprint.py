@@ -1,6 +1,5 @@
 """Kernel values, landmark factors, transfers, leaf bases and leaf residuals."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from hck.hierarchy.matrix import HierarchicalMatrix
 from hck.hierarchy.steps import LeafInput, NodeInput
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
-from hck.partition import Landmarks, choose_landmarks, make_tree
+from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
 from hck.points import KernelBlocks, Points, as_points, cross, self_values
 from hck.settings import Settings
 
@@ -91,7 +90,7 @@ class Blueprint:
         landmarks = choose_landmarks(settings.landmarks, points, tree, rank, kernel, generator)
         jitter = default_jitter(kernel, points) if jitter is None else jitter
         budget = resolve_budget(settings.memory_budget, points.device)
-        layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, landmarks.rank, budget))
+        layout = lay_out(tree, points, landmarks.rank, budget)
         return cls(kernel, points, landmarks, jitter, layout, budget, settings.verbose)
 
     def part(self, layout: Layout) -> "Blueprint":
@@ -110,7 +109,7 @@ class Blueprint:
         """The same tree and landmarks with more points, which follow those that are there."""
         tree = self.layout.tree.join(self.layout.tree.route(x))
         points = self.points.join([x]).take(tree.order)
-        layout = Layout.of(tree, leaves_at_once(points, tree.n_leaves, self.rank, self.budget))
+        layout = lay_out(tree, points, self.rank, self.budget)
         return replace(self, points=points, layout=layout, factors={})
 
     def pad_noise(self, noise: float | Tensor) -> Tensor:
@@ -196,15 +195,15 @@ class Blueprint:
         return chunks(first, stop, step)
 
 
-def leaves_at_once(points: Points, n_leaves: int, rank: int, budget: int) -> Callable[[int, int], int]:
-    """How many leaves to work on together, given their size and how many there are."""
+def lay_out(tree: Tree, points: Points, rank: int, budget: int) -> Layout:
+    """The layout of a tree over points, with as many leaves in a batch as a memory budget allows."""
     itemsize, d = points.dtype.itemsize, points.values_per_point
-    return _LeavesAtOnce(itemsize, d, points.device, n_leaves, rank, budget)
+    return Layout.of(tree, _LeavesAtOnce(itemsize, d, points.device, tree.n_leaves, rank, budget))
 
 
 @dataclass(frozen=True)
 class _LeavesAtOnce:
-    """A function that can be pickled without the points."""
+    """How many leaves to work on together, given their size and number; pickled without points."""
 
     itemsize: int
     d: int

@@ -24,8 +24,7 @@ from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
 from hck.branches import Message, Piece, Plan, Trunk
 from hck.hierarchy import Blueprint, Forest, TreePredictor
-from hck.hierarchy.blueprint import leaves_at_once
-from hck.hierarchy.layout import Layout
+from hck.hierarchy.blueprint import lay_out
 from hck.kernels import CallableKernel, Kernel, Product, Scaled, Sum, kernel_classes
 from hck.partition import Landmarks, Tree, cutter_classes
 from hck.partition.centres import CentreRule
@@ -128,8 +127,7 @@ def _take_blueprint(whole: Blueprint) -> Parts:
 def _make_blueprint(parts: Parts, place: Place) -> Blueprint:
     parts = _within_memory(parts, place)
     tree, points = parts.pop("tree"), parts["points"]
-    at_once = leaves_at_once(points, tree.n_leaves, parts["landmarks"].rank, parts["budget"])
-    return Blueprint(layout=Layout.of(tree, at_once), **parts)
+    return Blueprint(layout=lay_out(tree, points, parts["landmarks"].rank, parts["budget"]), **parts)
 
 
 # The Gaussian process of a tree, as format 1 first had it: in the tree's order, with a row of zeros -----
