@@ -26,7 +26,7 @@ from rich.table import Table
 
 from datasets import load
 from hck.approximations import Exact, Factorization, make_approximation
-from hck.approximations.conjugate_gradients import conjugate_gradients
+from hck.approximations.conjugate_gradients import Stopping, conjugate_gradients
 from hck.approximations.exact import ExactPredictor
 from hck.datasets import Dataset
 from hck.kernels import Gaussian
@@ -104,7 +104,7 @@ def measure(name: str, data: Dataset, options: argparse.Namespace) -> dict[str, 
     lone = timed(lambda: exact @ b, device)
     together = Lockstep(guides, right)
     solved = conjugate_gradients(
-        lambda p: exact @ p + alpha * p, right, together, TOLERANCE, options.max_iter, verbose=True
+        lambda p: exact @ p + alpha * p, right, together, Stopping(TOLERANCE, options.max_iter, verbose=True)
     )
     if solved.converged:  # else it has seen the last one
         together(last_residual(exact, alpha, right, solved.x))

@@ -2,7 +2,12 @@
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
+
+PartitionLike: TypeAlias = Any  # a name, a Cutter or a Tree
+LandmarksLike: TypeAlias = Any  # a name, an array, a list of arrays, or Landmarks
+Option: TypeAlias = Any  # what any field of `Settings` may be
+MemoryBudget: TypeAlias = int | float | str | None  # see `hck.backend.memory.resolve_budget`
 
 
 @dataclass(frozen=True)
@@ -31,10 +36,10 @@ class Settings:
 
     rank: int
     leaf_size: int | None = None
-    partition: Any = "random_projection"
-    landmarks: Any = "uniform"
+    partition: PartitionLike = "random_projection"
+    landmarks: LandmarksLike = "uniform"
     jitter: float | None = None
-    memory_budget: int | float | str | None = None
+    memory_budget: MemoryBudget = None
     verbose: bool = False
     approximation: Any = "hierarchical"
 

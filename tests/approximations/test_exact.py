@@ -10,7 +10,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from hck.approximations import Exact, Fourier, Nystrom, TreeKernel
-from hck.approximations.conjugate_gradients import conjugate_gradients
+from hck.approximations.conjugate_gradients import Stopping, conjugate_gradients
 from hck.backend.kinds import KINDS
 from hck.kernels import Gaussian, Matern
 from hck.points import as_points
@@ -23,7 +23,7 @@ X, NEW = RNG.uniform(size=(173, 3)), RNG.uniform(size=(29, 3))
 B = torch.from_numpy(RNG.normal(size=(173, 3)))
 NOISE = {"one": 0.1, "each": torch.from_numpy(RNG.uniform(0.05, 0.2, 173))}
 KERNEL = 1.5 * Matern([0.5, 1.0, 2.0])
-GUIDES = {
+PRECONDITIONERS = {
     "none": lambda x: [],
     "hierarchical": lambda x: [TreeKernel.of("hierarchical", KERNEL, x, 20)],
     "several trees": lambda x: several_trees(x),
@@ -43,9 +43,9 @@ def several_tiles(monkeypatch):
     monkeypatch.setattr("hck.approximations.exact._AT_ONCE", 10)
 
 
-def make(guide="hierarchical", budget=None, **options):
+def make(preconditioner="hierarchical", budget=None, **options):
     points = as_points(X)
-    return Exact(KERNEL, points, GUIDES[guide](points), memory_budget=budget, **options)
+    return Exact(KERNEL, points, PRECONDITIONERS[preconditioner](points), memory_budget=budget, **options)
 
 
 def close(found, expected, tolerance=1e-8):
@@ -63,9 +63,9 @@ def test_products(budget):
 
 
 @pytest.mark.parametrize("noise", NOISE)
-@pytest.mark.parametrize("guide", GUIDES)
-def test_against_dense_algebra(guide, noise):
-    made = make(guide, tolerance=1e-11)
+@pytest.mark.parametrize("preconditioner", PRECONDITIONERS)
+def test_against_dense_algebra(preconditioner, noise):
+    made = make(preconditioner, tolerance=1e-11)
     noisy = torch.from_numpy(KERNEL(X)) + torch.diag(
         torch.as_tensor(NOISE[noise], dtype=torch.float64).expand(len(X))
     )
@@ -84,21 +84,23 @@ def test_against_dense_algebra(guide, noise):
     assert factor.log_determinant.isnan()
 
 
-@pytest.mark.parametrize("guide", GUIDES)
-def test_the_residual_is_what_is_recorded(guide):
-    made, b = make(guide, tolerance=1e-5), B[:, :1]
+@pytest.mark.parametrize("preconditioner", PRECONDITIONERS)
+def test_the_residual_is_what_is_recorded(preconditioner):
+    made, b = make(preconditioner, tolerance=1e-5), B[:, :1]
     found = made.factor(0.1).iterate(b)
     rest = b - made @ found.x - 0.1 * found.x
     assert found.converged
     assert float(rest.norm() / b.norm()) == pytest.approx(found.residuals[-1], rel=1e-6)
 
 
-@pytest.mark.parametrize("guide", ["none", "hierarchical", "nystrom"])
+@pytest.mark.parametrize("preconditioner", ["none", "hierarchical", "nystrom"])
 @pytest.mark.parametrize("noise", [1e-1, 1e-5])
-def test_single_precision_tells_the_truth(guide, noise):
+def test_single_precision_tells_the_truth(preconditioner, noise):
     """Whether it converges or not: in float32 the residual that is carried along is far too small."""
     points = as_points(torch.from_numpy(X).float())
-    made = Exact(KERNEL.to(points.device, points.dtype), points, GUIDES[guide](points), max_iter=300)
+    made = Exact(
+        KERNEL.to(points.device, points.dtype), points, PRECONDITIONERS[preconditioner](points), max_iter=300
+    )
     b = B[:, :1].float()
     factor = made.factor(noise)
     with warnings.catch_warnings():
@@ -123,8 +125,11 @@ def test_what_is_not_positive_definite_does_not_converge():
         conjugate_gradients(lambda p: p, ones * float("nan"))
 
 
-def test_better_guides_need_fewer_iterations():
-    counts = {guide: len(make(guide).factor(0.01).iterate(B).residuals) for guide in GUIDES}
+def test_better_preconditioners_need_fewer_iterations():
+    counts = {
+        preconditioner: len(make(preconditioner).factor(0.01).iterate(B).residuals)
+        for preconditioner in PRECONDITIONERS
+    }
     assert counts["several trees"] < counts["hierarchical"] < counts["none"]
     assert counts["nystrom"] < counts["none"]
     points = as_points(X)
@@ -141,7 +146,7 @@ def test_columns_of_zeros_and_solved_columns_stay():
     # a matrix with one eigenvalue is solved at once; the other column goes on
     scale = torch.arange(1.0, 6.0, dtype=torch.float64)[:, None]
     b = torch.stack([torch.eye(5)[0], torch.ones(5)], 1).double()
-    close(conjugate_gradients(lambda p: scale * p, b, tolerance=1e-13).x, b / scale)
+    close(conjugate_gradients(lambda p: scale * p, b, stopping=Stopping(1e-13)).x, b / scale)
 
 
 def test_what_is_not_reached_is_said():
@@ -171,4 +176,4 @@ def test_predictors_can_be_pickled():
 def test_another_kernel():
     made = make().with_kernel(Gaussian(0.5))
     close(made @ B, torch.from_numpy(Gaussian(0.5)(X)) @ B)
-    assert made.guides[0].kernel is made.kernel
+    assert made.preconditioners[0].kernel is made.kernel

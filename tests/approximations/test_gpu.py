@@ -7,7 +7,7 @@ import torch
 
 from hck import HCKGaussianProcessRegressor, HCKRegressor
 from hck.approximations import Exact, Iterative, Nystrom, TreeKernel
-from hck.approximations.hierarchical import KINDS
+from hck.approximations.hierarchical import TREE_KERNELS
 from hck.backend import kinds
 from hck.kernels import Gaussian, Laplace, Matern
 
@@ -28,12 +28,12 @@ def close(there, here, tolerance=1e-7):
     torch.testing.assert_close(there.cpu(), here, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TREE_KERNELS)
 def test_trees(kind):
     here = TreeKernel.of(kind, KERNEL, X, 20)
     tree, landmarks = here.blueprint.layout.tree, here.blueprint.landmarks
     given = [landmarks.of_slot(slot).x for slot in range(len(tree.inner))]
-    options = {"partition": tree.to("cuda"), "landmarks": given if kind in KINDS[:2] else "uniform"}
+    options = {"partition": tree.to("cuda"), "landmarks": given if kind in TREE_KERNELS[:2] else "uniform"}
     there = TreeKernel.of(kind, KERNEL, X.cuda(), 20, **options)
     compare(here, there)
 
@@ -55,8 +55,8 @@ def compare(here, there):
 
 
 def test_exact_by_iteration(monkeypatch):
-    for name, kind in kinds.KINDS.items():
-        monkeypatch.setitem(kinds.KINDS, name, replace(kind, tile=100))
+    for name, kind in kinds.TREE_KERNELS.items():
+        monkeypatch.setitem(kinds.TREE_KERNELS, name, replace(kind, tile=100))
     dense = torch.linalg.solve(KERNEL(X, X) + 0.1 * torch.eye(311, dtype=X.dtype), Y)
     for preconditioner in ("hierarchical", "nystrom", "fourier", None):
         how = Iterative(preconditioner, n_trees=2, tolerance=1e-10)

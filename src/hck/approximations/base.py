@@ -1,7 +1,6 @@
 """What every approximation of a kernel can do on a set of training points."""
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,38 +10,31 @@ from hck.backend.blocks import Blocks
 from hck.hierarchy.blueprint import check_noise
 from hck.hierarchy.forest import Predictor
 from hck.kernels import Kernel
+from hck.kernels.registry import KernelLike
 from hck.partition import Tree
-from hck.points import Points, self_values
+from hck.points import Points, PointsLike, self_values
 from hck.settings import Settings
 
 
 class Approximation(ABC):
-    """A positive semi-definite kernel k̃ that stands in for another, on training points X.
+    """A positive semi-definite kernel k̃ that stands in for another, on training points X."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        The one that is approximated.
-    points : Points
-        X, in their original order.
-    """
-
-    kernel: Kernel
-    points: Points
+    kernel: Kernel  # the one that is approximated
+    points: Points  # X, in their original order
 
     @classmethod
     @abstractmethod
     def from_settings(
-        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+        cls, kernel: KernelLike, points: PointsLike, settings: Settings, generator: torch.Generator | None
     ) -> "Approximation":
         """Of a kernel, on training points."""
 
     @abstractmethod
-    def __matmul__(self, b: Tensor) -> Tensor:
-        """K̃ b, for b of shape (n,) or (n, columns)."""
+    def product(self, b: Tensor) -> Tensor:
+        """K̃ b, for b of shape (n, columns)."""
 
     @abstractmethod
-    def cross(self, x: Any) -> Tensor:
+    def cross(self, x: PointsLike) -> Tensor:
         """k̃(X, x) for new points: shape (n, points). For few of them."""
 
     @abstractmethod
@@ -63,6 +55,11 @@ class Approximation(ABC):
         """Memory held, in bytes, the training points not counted."""
 
     # What follows from these -------------------------------------------------------------------------
+
+    def __matmul__(self, b: Tensor) -> Tensor:
+        """K̃ b, for b of shape (n,) or (n, columns)."""
+        out = self.product(self.columns(b))
+        return out if b.ndim == 2 else out[:, 0]
 
     @property
     def tree(self) -> Tree | None:
@@ -88,7 +85,7 @@ class Approximation(ABC):
 
     def ridge(
         self, noise: float | Tensor, b: Tensor, left_out: bool = False
-    ) -> tuple[Predictor, Tensor | None]:  # fmt: skip
+    ) -> tuple[Predictor, Tensor | None]:
         """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b and each of the b predicted from all others, if that is possible."""
         b = self.columns(b)
         solution = self.solve(noise, b)
@@ -111,7 +108,7 @@ class Approximation(ABC):
         """The noise as one variance for each point, (n,), after a check."""
         return check_noise(noise, len(self), self.dtype, self.device)
 
-    def columns(self, b: Any) -> Tensor:
+    def columns(self, b: Tensor) -> Tensor:
         """Right-hand sides as columns, like the points in type and place."""
         b = torch.as_tensor(b, dtype=self.dtype, device=self.device)
         if len(b) != len(self):

@@ -1,7 +1,6 @@
 """Principal components in the feature space of any approximation."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,26 +15,13 @@ from hck.hierarchy.forest import Predictor
 
 @dataclass
 class Components:
-    """Principal components in the feature space of an approximation.
+    """Principal components in the feature space of an approximation: of the centred K̃."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (components,)
-        Eigenvalues of the centred K̃.
-    vectors : ndarray of shape (n, components)
-        Its eigenvectors.
-    total : float
-        The sum of all eigenvalues.
-    predictor : Predictor
-        Coordinates of any points, before the mean of those of the training points is taken away.
-    mean : Tensor of shape (components,)
-    """
-
-    values: np.ndarray
-    vectors: np.ndarray
-    total: float
-    predictor: Predictor
-    mean: Tensor
+    values: np.ndarray  # (components,): eigenvalues
+    vectors: np.ndarray  # (n, components): eigenvectors
+    total: float  # the sum of all eigenvalues
+    predictor: Predictor  # coordinates of any points, before the mean of the training points is taken away
+    mean: Tensor  # (components,)
 
     @property
     def embedding(self) -> np.ndarray:
@@ -45,19 +31,16 @@ class Components:
 
 @torch.no_grad()
 def principal_components(
-    approximation: Approximation, count: int, tol: float = 0.0, random_state: Any = 0
+    approximation: Approximation,
+    count: int,
+    tol: float = 0.0,
+    random_state: int | np.random.RandomState | None = 0,
 ) -> Components:
     """The first principal components in the feature space of an approximation.
 
     With α an eigenvector of H K̃ H and λ > 0 its eigenvalue, a point has the coordinate
     (k̃(x, X) − 1ᵀK̃/n) α/√λ: since α sums to 0, the means of k̃(x, X) and of K̃ itself have no part in it.
-
-    Parameters
-    ----------
-    approximation : Approximation
-    count : int
-        How many, at most n.
-    tol, random_state : as in `leading`
+    There are at most n; `tol` and `random_state` are as in `leading`.
     """
     if isinstance(approximation, FeatureMap):
         return _of_features(approximation, count)

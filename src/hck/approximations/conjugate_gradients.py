@@ -11,17 +11,23 @@ from hck.backend.progress import Counter
 Map = Callable[[Tensor], Tensor]
 
 
-@dataclass
-class Solution:
-    """An approximate solution of A x = b.
+@dataclass(frozen=True)
+class Stopping:
+    """When iterations stop, and whether they are shown.
 
-    Attributes
-    ----------
-    x : Tensor of shape (n, columns)
-    residuals : list of float
-        ‖b − A x‖ / ‖b‖ after each iteration, of the worst column. The last one is computed afresh.
-    converged : bool
-        Whether it is small enough.
+    They also stop, unconverged, if A turns out not to be positive definite.
+    """
+
+    tolerance: float = 1e-6  # of the residual, relative to ‖b‖
+    max_iter: int = 1000
+    verbose: bool = False
+
+
+@dataclass
+class Iterated:
+    """A solution of A x = b (n, columns), and what iterations left of ‖b − A x‖ / ‖b‖, of the worst column.
+
+    The last of the residuals is computed afresh.
     """
 
     x: Tensor
@@ -29,49 +35,35 @@ class Solution:
     converged: bool = False
 
 
+_USUAL = Stopping()
+
+
 @torch.no_grad()
 def conjugate_gradients(
-    product: Map,
-    b: Tensor,
-    precondition: Map | None = None,
-    tolerance: float = 1e-6,
-    max_iter: int = 1000,
-    verbose: bool = False,
-) -> Solution:
+    product: Map, b: Tensor, precondition: Map | None = None, stopping: Stopping = _USUAL
+) -> Iterated:
     """Solve A x = b for a positive definite A that is known by its products.
 
     Every column has an iteration of its own; all share their products. Columns that are solved stay as they
     are. Sums are in float64, whatever the type of b; products and preconditioner get numbers of that type.
     The residual is updated from step to step, which rounding falsifies: when it seems small enough it is
     computed from x, and if it is not, iterations start again from there, as long as that halves it.
-
-    Parameters
-    ----------
-    product : callable
-        p ↦ A p, for p of shape (n, columns).
-    b : Tensor of shape (n, columns)
-    precondition : callable, optional
-        r ↦ P⁻¹ r for a P that resembles A.
-    tolerance : float, default=1e-6
-        Of the residual, relative to ‖b‖.
-    max_iter : int, default=1000
-        After so many iterations, or if A turns out not to be positive definite, what was reached is returned.
-    verbose : bool, default=False
-        Show progress.
+    `precondition` is r ↦ P⁻¹ r for a P that resembles A.
     """
+    tolerance, max_iter = stopping.tolerance, stopping.max_iter
     if not b.isfinite().all():
         raise ValueError("the right-hand sides contain NaN or infinity")
     kind, b = b.dtype, b.double()
     multiply = _in_type(product, kind)
-    guide = _in_type(precondition or (lambda rest: rest), kind)
+    approach = _in_type(precondition or (lambda rest: rest), kind)
     size = b.norm(dim=0).clamp_min(torch.finfo(b.dtype).tiny)
-    x, rest, found = torch.zeros_like(b), b.clone(), Solution(b)
+    x, rest, found = torch.zeros_like(b), b.clone(), Iterated(b)
     left, before = rest.norm(dim=0) / size, torch.inf
     active, p, slope = left > tolerance, torch.zeros_like(b), torch.zeros_like(size)
     found.converged, computed = not bool(active.any()), True
-    with Counter("Conjugate gradients", max_iter, verbose) as counter:
+    with Counter("Conjugate gradients", max_iter, stopping.verbose) as counter:
         while not found.converged and len(found.residuals) < max_iter:
-            z = guide(rest)
+            z = approach(rest)
             new = (rest * z).sum(0)
             p = torch.addcmul(z, _divide(new, slope, active & (slope > 0)), p)
             q, slope = multiply(p), new

@@ -1,7 +1,5 @@
 """The largest eigenvalues of an approximation's matrix, and their eigenvectors."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -20,7 +18,7 @@ def leading(
     count: int,
     centred: bool = False,
     tol: float = 0.0,
-    random_state: Any = 0,
+    random_state: int | np.random.RandomState | None = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The largest eigenvalues of K̃ and their eigenvectors.
 
@@ -87,13 +85,7 @@ def leading(
 
 @torch.no_grad()
 def feature_axes(approximation: FeatureMap, centred: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """The principal axes of features, in one pass over the points.
-
-    Parameters
-    ----------
-    approximation : FeatureMap
-    centred : bool
-        Whether to take the mean away from the features.
+    """The principal axes of features, less their mean if `centred`, in one pass over the points.
 
     Returns
     -------
@@ -128,7 +120,7 @@ def feature_axes(approximation: FeatureMap, centred: bool) -> tuple[Tensor, Tens
 @torch.no_grad()
 def feature_vectors(
     approximation: FeatureMap, values: Tensor, axes: Tensor, mean: Tensor, count: int
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The first eigenvectors of K̃ from what `feature_axes` finds: shape (n, count).
 
     They are 0 where the eigenvalue is, and beyond the rank.

@@ -4,23 +4,23 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from hck.approximations.base import Approximation
-from hck.approximations.conjugate_gradients import Solution, conjugate_gradients
+from hck.approximations.conjugate_gradients import Iterated, Stopping, conjugate_gradients
 from hck.approximations.factorization import Factorization
-from hck.approximations.guides import Guides
+from hck.approximations.preconditioners import Preconditioners
 from hck.backend.blocks import Blocks
 from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.kernels import Kernel, make_kernel
-from hck.points import KernelBlocks, Points, as_points, as_points_like, cross, self_values
-from hck.settings import Settings
+from hck.kernels.registry import KernelLike
+from hck.points import KernelBlocks, Points, PointsLike, as_points, as_points_like, cross, self_values
+from hck.settings import MemoryBudget, Settings
 
 _AT_ONCE = 256  # new points whose variances are found together
 
@@ -34,10 +34,10 @@ class Exact(Approximation):
 
     Attributes
     ----------
-    guides : sequence of Approximation, or Guides
-        On the same points, or how to make them. The mean of their inverses is the preconditioner; none if
-        there are none. With several trees it is far better than with one: two close points that one tree
-        cuts apart are together in most others.
+    preconditioners : sequence of Approximation, or Preconditioners
+        On the same points, or how to make them. The mean of their inverses preconditions, unless there are
+        none. With several trees that is far better than with one: two close points that one tree cuts
+        apart are together in most others.
     tolerance : float
         The residual, relative to the right-hand side, at which iterations stop.
     max_iter : int
@@ -59,10 +59,10 @@ class Exact(Approximation):
 
     kernel: Kernel
     points: Points
-    guides: Sequence[Approximation] | Guides = ()
+    preconditioners: Sequence[Approximation] | Preconditioners = ()
     tolerance: float = 1e-6
     max_iter: int = 1000
-    memory_budget: Any = None
+    memory_budget: MemoryBudget = None
     verbose: bool = False
     _kept: dict[tuple[int, int], Tensor] = field(default_factory=dict, repr=False)
 
@@ -74,19 +74,20 @@ class Exact(Approximation):
 
     @classmethod
     def from_settings(
-        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+        cls, kernel: KernelLike, points: PointsLike, settings: Settings, generator: torch.Generator | None
     ) -> "Exact":
         how, points = settings.approximation, as_points(points)
-        guides: Guides | tuple[()] = ()
+        preconditioners: Preconditioners | tuple[()] = ()
         if how.preconditioner is not None:
             seed = 0
             if generator is not None:
                 seed = int(torch.randint(2**31 - 1, (1,), generator=generator, device=generator.device))
-            guides = Guides(replace(settings, approximation=how.preconditioner), how.count, seed)
+            kind = replace(settings, approximation=how.preconditioner)
+            preconditioners = Preconditioners(kind, how.count, seed)
         limits = how.tolerance, how.max_iter, settings.memory_budget, settings.verbose
-        return cls(make_kernel(kernel).to(points.device, points.dtype), points, guides, *limits)
+        return cls(make_kernel(kernel).to(points.device, points.dtype), points, preconditioners, *limits)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_kept": {}}
 
     @cached_property
@@ -94,9 +95,8 @@ class Exact(Approximation):
         """Rows, and columns, of the tiles."""
         return chunks(0, len(self.points), kind_of(self.points.device).tile)
 
-    def __matmul__(self, b: Tensor) -> Tensor:
-        columns = self.columns(b)
-        out = torch.zeros_like(columns)
+    def product(self, b: Tensor) -> Tensor:
+        out = torch.zeros_like(b)
         tiles = [(i, j) for i in range(len(self.parts)) for j in range(i, len(self.parts))]
         room = resolve_budget(self.memory_budget, self.points.device) // 2
         room -= sum(tile.nbytes for tile in self._kept.values())
@@ -110,19 +110,19 @@ class Exact(Approximation):
                 if at in kept:
                     self._kept[at] = tile
             i, j = (self.parts[k] for k in at)
-            return tile @ columns[j], None if i == j else tile.mT @ columns[i]
+            return tile @ b[j], None if i == j else tile.mT @ b[i]
 
         for (i, j), (here, there) in zip(tiles, parallel_map(work, tiles, self.points.device), strict=True):
             out[self.parts[i]] += here
             if there is not None:
                 out[self.parts[j]] += there
-        return out if b.ndim == 2 else out[:, 0]
+        return out
 
     def _tile(self, i: int, j: int) -> Tensor:
         rows, columns = (_block(self.parts[k], self.points.device) for k in (i, j))
         return cross(self.kernel, self.points, rows, self.points, columns)[0]
 
-    def cross(self, x: Any) -> Tensor:
+    def cross(self, x: PointsLike) -> Tensor:
         return KernelBlocks.between(self.kernel, self.points, as_points_like(x, self.points)).tensor()[0]
 
     def extend(self, weights: Tensor) -> "ExactPredictor":
@@ -132,10 +132,10 @@ class Exact(Approximation):
         return IterativeFactorization(self, self.variances(noise))
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Exact":
-        guides = self.guides
-        if not isinstance(guides, Guides):
-            guides = [guide.with_kernel(kernel, jitter) for guide in guides]
-        return replace(self, kernel=kernel, guides=guides, _kept={})
+        others = self.preconditioners
+        if not isinstance(others, Preconditioners):
+            others = [other.with_kernel(kernel, jitter) for other in others]
+        return replace(self, kernel=kernel, preconditioners=others, _kept={})
 
     @property
     def nbytes(self) -> int:
@@ -159,31 +159,29 @@ class IterativeFactorization(Factorization):
         self.residuals: list[float] = []  # of the last solution
 
     @cached_property
-    def guides(self) -> list[Factorization]:
-        guides = self.approximation.guides
-        if isinstance(guides, Guides):
-            return guides.factor(self.approximation, self.noise)
-        return [guide.factor(self.noise) for guide in guides]
+    def preconditioners(self) -> list[Factorization]:
+        others = self.approximation.preconditioners
+        if isinstance(others, Preconditioners):
+            return others.factor(self.approximation, self.noise)
+        return [other.factor(self.noise) for other in others]
 
     def precondition(self, rest: Tensor) -> Tensor:
-        """The mean of the guides' solutions."""
-        if not self.guides:
+        """The mean of the preconditioners' solutions."""
+        if not self.preconditioners:
             return rest
-        total = self.guides[0].solve(rest)
-        for guide in self.guides[1:]:
-            total += guide.solve(rest)
-        return total.div_(len(self.guides))
+        total = self.preconditioners[0].solve(rest)
+        for other in self.preconditioners[1:]:
+            total += other.solve(rest)
+        return total.div_(len(self.preconditioners))
 
-    def iterate(self, b: Tensor) -> Solution:
+    def iterate(self, b: Tensor) -> Iterated:
         """A solution with the record of its iterations."""
         source = self.approximation
         found = conjugate_gradients(
             lambda p: source @ p + self.noise[:, None] * p,
             source.columns(b),
             self.precondition,
-            source.tolerance,
-            source.max_iter,
-            source.verbose,
+            Stopping(source.tolerance, source.max_iter, source.verbose),
         )
         if not found.converged:
             warnings.warn(
@@ -196,14 +194,13 @@ class IterativeFactorization(Factorization):
         self.residuals = found.residuals
         return found
 
-    def solve(self, b: Tensor) -> Tensor:
-        x = self.iterate(b).x
-        return x if b.ndim == 2 else x[:, 0]
+    def solve_columns(self, b: Tensor) -> Tensor:
+        return self.iterate(b).x
 
     def extend(self, weights: Tensor) -> "ExactPredictor":
         return replace(self.approximation.extend(weights), residuals=self.residuals)
 
-    def variance(self, x: Any, verbose: bool = False) -> Tensor:
+    def variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
         x = as_points_like(x, self.approximation.points)
         every = Blocks(torch.arange(len(x), device=x.device)[None], full=True)
         out = self_values(self.approximation.kernel, x, every)[0]
@@ -214,7 +211,7 @@ class IterativeFactorization(Factorization):
             out[part] -= (across * self.solve(across)).sum(0)
         return out.clamp_min_(0)
 
-    def covariance(self, x: Any) -> Tensor:
+    def covariance(self, x: PointsLike) -> Tensor:
         x = as_points_like(x, self.approximation.points)
         across = self.approximation.cross(x)
         own = KernelBlocks.between(self.approximation.kernel, x, x).tensor()[0]
@@ -224,20 +221,14 @@ class IterativeFactorization(Factorization):
 
 @dataclass
 class ExactPredictor:
-    """x ↦ k(x, X) weights, tile by tile.
-
-    Attributes
-    ----------
-    residuals : list of float
-        Of the iteration that found the weights, relative to the right-hand side.
-    """
+    """x ↦ k(x, X) weights, tile by tile."""
 
     kernel: Kernel
     points: Points
     weights: Tensor
-    residuals: list[float] = field(default_factory=list)
+    residuals: list[float] = field(default_factory=list)  # of the iteration that found the weights
 
-    def __call__(self, x: Any, verbose: bool = False) -> Tensor:
+    def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         x = as_points_like(x, self.points)
         out = self.weights.new_zeros(len(x), self.weights.shape[1])
         tile = kind_of(x.device).tile

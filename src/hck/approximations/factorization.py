@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
 from hck.hierarchy.forest import Predictor
 from hck.hierarchy.leave_one_out import leave_one_out
+from hck.points import PointsLike
 
 if TYPE_CHECKING:
     from hck.approximations.base import Approximation
@@ -23,34 +24,29 @@ def needs_factorization(what: str) -> ValueError:
 
 
 class Factorization(ABC):
-    """K̃ + noise, ready to be solved with.
-
-    Attributes
-    ----------
-    approximation : Approximation
-    log_determinant : Tensor of shape ()
-    has_likelihood : bool
-        Whether the determinant and gradients are known; if not, the determinant is NaN.
-    has_left_out : bool
-        Whether the diagonal of the inverse is known.
-    """
+    """K̃ + noise, ready to be solved with."""
 
     approximation: "Approximation"
-    log_determinant: Tensor
-    has_likelihood: ClassVar[bool] = True
-    has_left_out: ClassVar[bool] = True
+    log_determinant: Tensor  # of shape ()
+    has_likelihood: ClassVar[bool] = True  # if not, there are no gradients, and the determinant is NaN
+    has_left_out: ClassVar[bool] = True  # whether the diagonal of the inverse is known
 
     @abstractmethod
-    def solve(self, b: Tensor) -> Tensor:
-        """(K̃ + noise)⁻¹ b, for b of shape (n,) or (n, columns)."""
+    def solve_columns(self, b: Tensor) -> Tensor:
+        """(K̃ + noise)⁻¹ b, for b of shape (n, columns)."""
 
     @abstractmethod
-    def variance(self, x: Any, verbose: bool = False) -> Tensor:
+    def variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
         """k̃(x, x) − k̃(x, X) (K̃ + noise)⁻¹ k̃(X, x) for each new point: shape (points,)."""
 
     @abstractmethod
-    def covariance(self, x: Any) -> Tensor:
+    def covariance(self, x: PointsLike) -> Tensor:
         """The same for all pairs of new points: shape (points, points). For some thousands at most."""
+
+    def solve(self, b: Tensor) -> Tensor:
+        """(K̃ + noise)⁻¹ b, for b of shape (n,) or (n, columns)."""
+        out = self.solve_columns(self.approximation.columns(b))
+        return out if b.ndim == 2 else out[:, 0]
 
     def inverse_diagonal(self) -> Tensor:
         """The diagonal of (K̃ + noise)⁻¹: shape (n,)."""
@@ -59,32 +55,20 @@ class Factorization(ABC):
     def kernel_gradient(self, w: Tensor) -> list[Tensor]:
         """The gradient of the log-likelihood with respect to each of the kernel's `tensors`.
 
-        That is ½ Σ wᵀ dK̃ w − ½ columns · tr((K̃ + noise)⁻¹ dK̃).
-
-        Parameters
-        ----------
-        w : Tensor of shape (n, columns)
-            (K̃ + noise)⁻¹ y, of one column for each y.
+        That is ½ Σ wᵀ dK̃ w − ½ columns · tr((K̃ + noise)⁻¹ dK̃) for w = (K̃ + noise)⁻¹ y, (n, columns).
         """
         raise needs_factorization("likelihoods")
 
-    def sample(self, x: Any, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+    def sample(self, x: PointsLike, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """Draws of what is not known of f at new points, given observations: shape (points, count).
 
-        Here for some thousands of points at most, by a root of their covariance.
-
-        Returns
-        -------
-        values : Tensor of shape (points, count)
-        errors : Tensor of shape (n, count), or None
-            What the draws make of observations of 0, where they are made so: values are f(x) plus what is
-            expected at x given these.
+        Here for some thousands of points at most, by a root of their covariance. The second is None or, of
+        shape (n, count), what the draws make of observations of 0, where they are made so: the first is
+        f(x) plus what is expected at x given these.
         """
         values, vectors = torch.linalg.eigh(self.covariance(x))
-        normal = torch.randn(
-            len(values), count, generator=generator, dtype=values.dtype, device=values.device
-        )
-        return vectors @ (values.clamp_min(0).sqrt()[:, None] * normal), None
+        drawn = normal(len(values), count, values, generator)
+        return vectors @ (values.clamp_min(0).sqrt()[:, None] * drawn), None
 
     def solution(self, b: Tensor) -> "Solution":
         """(K̃ + noise)⁻¹ b, and what follows from it."""
@@ -100,17 +84,7 @@ class Factorization(ABC):
 
 
 class Solution:
-    """(K̃ + noise)⁻¹ b for right-hand sides b: what is to be kept of it is computed when it is asked for.
-
-    Attributes
-    ----------
-    factor : Factorization
-    b : Tensor of shape (n, columns)
-    weights : Tensor of shape (n, columns)
-        (K̃ + noise)⁻¹ b.
-    predictor : Predictor
-        x ↦ k̃(x, X) (K̃ + noise)⁻¹ b.
-    """
+    """(K̃ + noise)⁻¹ b for right-hand sides b, (n, columns): what is kept of it is computed when asked for."""
 
     factor: Factorization
 
@@ -121,10 +95,12 @@ class Solution:
 
     @cached_property
     def weights(self) -> Tensor:
+        """(K̃ + noise)⁻¹ b: shape (n, columns)."""
         return self.factor.solve(self.b)
 
     @cached_property
     def predictor(self) -> Predictor:
+        """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b."""
         return self.factor.extend(self.weights)
 
     def combine(self, change: Tensor) -> "Solution":
@@ -153,3 +129,8 @@ class Solution:
 def times(columns: Tensor, change: Tensor) -> Tensor:
     """Combinations of columns, added up in float64."""
     return (columns.double() @ change.to(columns.device, torch.float64)).to(columns.dtype)
+
+
+def normal(rows: int, columns: int, like: Tensor, generator: torch.Generator) -> Tensor:
+    """Independent normal numbers, of the type and in the place of others."""
+    return torch.randn(rows, columns, generator=generator, dtype=like.dtype, device=like.device)

@@ -8,17 +8,16 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from hck.approximations.base import Approximation
-from hck.approximations.factorization import Factorization, Solution, times
+from hck.approximations.factorization import Factorization, Solution, normal, times
 from hck.backend import linalg
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Kernel
-from hck.points import Points, as_points_like
+from hck.points import Points, PointsLike, as_points_like
 
 _AT_ONCE = 2**22  # features computed together, in numbers
 
@@ -51,11 +50,14 @@ class FeatureMap(Approximation):
         step = max(1, _AT_ONCE // max(1, self.rank, x.values_per_point))
         for i in range(0, len(x), step):
             part = slice(i, min(i + step, len(x)))
-            yield part, self.features(x.take(torch.arange(part.start, part.stop, device=x.device)))
+            yield part, self.features(self._take(x, part))
 
-    def __matmul__(self, b: Tensor) -> Tensor:
-        out = self.expand(self.points, self.project(self.columns(b)))
-        return out if b.ndim == 2 else out[:, 0]
+    @staticmethod
+    def _take(x: Points, part: slice) -> Points:
+        return x.take(torch.arange(part.start, part.stop, device=x.device))
+
+    def product(self, b: Tensor) -> Tensor:
+        return self.expand(self.points, self.project(b))
 
     def project(self, b: Tensor) -> Tensor:
         """Φᵀ b: shape (rank, columns)."""
@@ -71,7 +73,7 @@ class FeatureMap(Approximation):
             out[part] = phi @ weights
         return out
 
-    def cross(self, x: Any) -> Tensor:
+    def cross(self, x: PointsLike) -> Tensor:
         return self.expand(self.points, self.features(as_points_like(x, self.points)).mT.contiguous())
 
     def extend(self, weights: Tensor) -> "FeaturePredictor":
@@ -90,22 +92,27 @@ class FeatureMap(Approximation):
         return FeatureSolution(factor, b, factor.coefficients)
 
     def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
-        normal = torch.randn(
-            self.rank, count, generator=generator, dtype=self.points.dtype, device=self.points.device
-        )
-        return self.expand(self.points, normal)
+        like = torch.empty(0, dtype=self.dtype, device=self.device)
+        return self.expand(self.points, normal(self.rank, count, like, generator))
 
-    @abstractmethod
-    def feature_gradient(self, slope: Slope, within: Tensor) -> list[Tensor]:
+    def gradient(self, slope: Slope, within: Tensor) -> list[Tensor]:
         """What a function of the features changes by with each of the kernel's `tensors`.
 
-        Parameters
-        ----------
-        slope : callable
-            Some points and their features ↦ the derivative by these features.
-        within : Tensor of shape (rank, rank)
-            Φᵀ G Φ, where the derivative by the features is 2 G Φ.
+        `slope` gives its derivative by the features, 2 G Φ; `within` is Φᵀ G Φ, of shape (rank, rank).
         """
+        total = self.inner_gradient(within)
+        for part, phi in self.chunks(self.points):
+            more = self.outer_gradient(self._take(self.points, part), slope(part, phi))
+            total = [a + b for a, b in zip(total, more, strict=True)]
+        return total
+
+    @abstractmethod
+    def outer_gradient(self, x: Points, slope: Tensor) -> list[Tensor]:
+        """The part of some points (points, …) that comes from the kernel's values at them."""
+
+    def inner_gradient(self, within: Tensor) -> list[Tensor]:
+        """The part that comes from what all points share."""
+        return [torch.zeros_like(tensor) for tensor in self.kernel.tensors()]
 
 
 class FeatureFactorization(Factorization):
@@ -144,9 +151,8 @@ class FeatureFactorization(Factorization):
         """A⁻¹ times something, as numbers of the points' type."""
         return torch.cholesky_solve(projected.double(), self.root).to(self.noise.dtype)
 
-    def solve(self, b: Tensor) -> Tensor:
-        out = self.solution(b).weights
-        return out if b.ndim == 2 else out[:, 0]
+    def solve_columns(self, b: Tensor) -> Tensor:
+        return self.solution(b).weights
 
     def solution(self, b: Tensor) -> "FeatureSolution":
         b = self.approximation.columns(b)
@@ -164,20 +170,18 @@ class FeatureFactorization(Factorization):
         """The same for points: shape (points,)."""
         return torch.cat([self.explain(phi) for _, phi in self.approximation.chunks(x)])
 
-    def variance(self, x: Any, verbose: bool = False) -> Tensor:
+    def variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
         return self._explained(as_points_like(x, self.approximation.points)).to(self.noise.dtype)
 
-    def covariance(self, x: Any) -> Tensor:
+    def covariance(self, x: PointsLike) -> Tensor:
         phi = self.approximation.features(as_points_like(x, self.approximation.points))
         half = torch.linalg.solve_triangular(self.root, phi.double().mT, upper=False)
         return (half.mT @ half).to(self.noise.dtype)
 
-    def sample(self, x: Any, count: int, generator: torch.Generator) -> tuple[Tensor, None]:
+    def sample(self, x: PointsLike, count: int, generator: torch.Generator) -> tuple[Tensor, None]:
         """At any number of points: φ(x)ᵀ A^(−1/2) z."""
-        normal = torch.randn(
-            len(self.root), count, generator=generator, dtype=torch.float64, device=self.root.device
-        )
-        weights = torch.linalg.solve_triangular(self.root.mT, normal, upper=True).to(self.noise.dtype)
+        drawn = normal(len(self.root), count, self.root, generator)
+        weights = torch.linalg.solve_triangular(self.root.mT, drawn, upper=True).to(self.noise.dtype)
         return self.approximation.expand(as_points_like(x, self.approximation.points), weights), None
 
     def kernel_gradient(self, w: Tensor) -> list[Tensor]:
@@ -189,7 +193,7 @@ class FeatureFactorization(Factorization):
             return w[part] @ along.mT - columns * (phi @ inverse) / self.noise[part][:, None]
 
         identity = torch.eye(source.rank, dtype=w.dtype, device=w.device)
-        return source.feature_gradient(slope, (along @ along.mT - columns * (identity - inverse)) / 2)
+        return source.gradient(slope, (along @ along.mT - columns * (identity - inverse)) / 2)
 
 
 class FeatureSolution(Solution):
@@ -235,7 +239,7 @@ class FeaturePredictor:
     source: FeatureMap
     weights: Tensor  # (rank, columns)
 
-    def __call__(self, x: Any, verbose: bool = False) -> Tensor:
+    def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         return self.source.expand(as_points_like(x, self.source.points), self.weights)
 
     @property

@@ -1,16 +1,17 @@
 """Random Fourier features of stationary kernels."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from hck.approximations.features import FeatureMap, Slope
+from hck.approximations.features import FeatureMap
 from hck.kernels import Kernel, Scaled, make_kernel
+from hck.kernels.base import Number
 from hck.kernels.placement import check_lengthscales
+from hck.kernels.registry import KernelLike
 from hck.kernels.stationary import Stationary
-from hck.points import Points, SparsePoints, VectorPoints, as_points
+from hck.points import Points, PointsLike, SparsePoints, VectorPoints, as_points
 from hck.points.csr import csr_tensor
 from hck.settings import Settings
 
@@ -22,18 +23,14 @@ class Fourier(FeatureMap):
     Made by `Fourier.of`. Known are the spectral densities of Gaussian, Laplace and Matérn kernels and their
     multiples (Rahimi and Recht, 2007).
 
-    Attributes
-    ----------
-    standard : Tensor of shape (d, pairs)
-        Frequencies for a lengthscale of 1.
     """
 
-    standard: Tensor
+    standard: Tensor  # (d, pairs): frequencies for a lengthscale of 1
 
     @classmethod
     def of(
-        cls, kernel: Any, x: Any, rank: int, generator: torch.Generator | None = None
-    ) -> "Fourier":  # fmt: skip
+        cls, kernel: KernelLike, x: PointsLike, rank: int, generator: torch.Generator | None = None
+    ) -> "Fourier":
         """Draw frequencies.
 
         Parameters
@@ -49,28 +46,26 @@ class Fourier(FeatureMap):
         kernel = make_kernel(kernel).to(points.device, points.dtype)
         if generator is None:
             generator = torch.Generator(points.device).manual_seed(0)
-        standard = draw_frequencies(kernel, points.n_features, -(-rank // 2), generator)
+        if rank < 1:
+            raise ValueError("rank must be at least 1")
+        stationary, d = _unscale(kernel)[0], points.n_features
+        check_lengthscales(torch.as_tensor(stationary.lengthscale), d)
+        standard = stationary.draw_frequencies(d, -(-rank // 2), generator)
         return cls(kernel, points, standard.to(points.dtype))
 
     @classmethod
     def from_settings(
-        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+        cls, kernel: KernelLike, points: PointsLike, settings: Settings, generator: torch.Generator | None
     ) -> "Fourier":
         return cls.of(kernel, points, settings.rank, generator)
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Fourier":
         return replace(self, kernel=kernel)
 
-    def feature_gradient(self, slope: Slope, within: Tensor) -> list[Tensor]:
-        found = [torch.zeros_like(tensor) for tensor in self.kernel.tensors()]
-        for part, phi in self.chunks(self.points):
-            some = self.points.take(torch.arange(part.start, part.stop, device=self.points.device))
-            weight = slope(part, phi)
-            with torch.enable_grad():
-                total = (self.features(some) * weight).sum()
-            more = torch.autograd.grad(total, self.kernel.tensors(), materialize_grads=True)
-            found = [a + b for a, b in zip(found, more, strict=True)]
-        return found
+    def outer_gradient(self, x: Points, slope: Tensor) -> list[Tensor]:
+        with torch.enable_grad():
+            total = (self.features(x) * slope).sum()
+        return list(torch.autograd.grad(total, self.kernel.tensors(), materialize_grads=True))
 
     @property
     def rank(self) -> int:
@@ -94,24 +89,14 @@ class Fourier(FeatureMap):
         return self.standard.nbytes
 
 
-def draw_frequencies(kernel: Kernel, d: int, count: int, generator: torch.Generator) -> Tensor:
-    """Frequencies (d, count) from the spectral density that a kernel has with a lengthscale of 1."""
-    if count < 1:
-        raise ValueError("rank must be at least 1")
-    kernel = _unscale(kernel)[0]
+def _unscale(kernel: Kernel) -> tuple[Stationary, Number]:
+    """The kernel that is multiplied by a number, and the number."""
+    amplitude: Number = 1.0
+    while isinstance(kernel, Scaled):
+        amplitude, kernel = amplitude * kernel.scale, kernel.kernel
     if not isinstance(kernel, Stationary):
         raise ValueError(
             f"{kernel} has no spectral density: Fourier features are there for kernels of the difference of "
             "points and their multiples; use another approximation"
         )
-    check_lengthscales(torch.as_tensor(kernel.lengthscale), d)
-    return kernel.draw_frequencies(d, count, generator)
-
-
-def _unscale(kernel: Kernel) -> tuple[Any, Any]:
-    """The kernel that is multiplied by a number, and the number."""
-    amplitude: Any = 1.0
-    while isinstance(kernel, Scaled):
-        amplitude = amplitude * kernel.scale
-        kernel = kernel.kernel
     return kernel, amplitude

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,15 +15,16 @@ from hck.hierarchy.factor import Factor
 from hck.hierarchy.forest import Predictor
 from hck.hierarchy.sample import sample_prior
 from hck.kernels import Kernel, make_kernel
+from hck.kernels.registry import KernelLike
 from hck.partition import Tree, make_tree
-from hck.points import Points, VectorPoints, as_points
-from hck.settings import Settings
+from hck.points import Points, PointsLike, VectorPoints, as_points
+from hck.settings import Option, Settings
 
-KINDS = ("hierarchical", "compositional", "independent", "exact")
+TREE_KERNELS = ("hierarchical", "compositional", "independent", "exact")
 
 
 def make_blueprint(
-    kernel: Any, x: Any, settings: Settings, generator: torch.Generator | None = None
+    kernel: KernelLike, x: PointsLike, settings: Settings, generator: torch.Generator | None = None
 ) -> Blueprint:
     """The blueprint of a kernel that a tree makes; `settings.approximation` says of which kind.
 
@@ -37,8 +37,8 @@ def make_blueprint(
     With ``leaf_size=None`` leaves hold between r and 2r points, whatever the kind.
     """
     kind, kernel = settings.approximation, make_kernel(kernel)
-    if kind not in KINDS:
-        raise ValueError(f"unknown kind {kind!r}; known: {', '.join(KINDS)}")
+    if kind not in TREE_KERNELS:
+        raise ValueError(f"unknown kind {kind!r}; known: {', '.join(TREE_KERNELS)}")
     points = as_points(x, objects=kernel.takes_objects)
     if kind == "exact":
         partition = "random_projection" if isinstance(points, VectorPoints) else "kernel"
@@ -53,28 +53,27 @@ def make_blueprint(
 
 
 class TreeKernel(Approximation):
-    """A kernel that a tree makes.
-
-    Made by `TreeKernel.of`.
-
-    Attributes
-    ----------
-    blueprint : Blueprint
-    """
+    """A kernel that a tree makes, of a blueprint; made by `TreeKernel.of`."""
 
     def __init__(self, blueprint: Blueprint) -> None:
         self.blueprint = blueprint
 
     @classmethod
     def of(
-        cls, kind: str, kernel: Any, x: Any, rank: int, generator: torch.Generator | None = None, **more: Any
+        cls,
+        kind: str,
+        kernel: KernelLike,
+        x: PointsLike,
+        rank: int,
+        generator: torch.Generator | None = None,
+        **options: Option,
     ) -> "TreeKernel":
-        """Of a kind (see `make_blueprint`), with more options of `HierarchicalKernel.build`."""
-        return cls.from_settings(kernel, x, Settings(rank, approximation=kind, **more), generator)
+        """Of a kind (see `make_blueprint`), with more of the options of `hck.settings.Settings`."""
+        return cls.from_settings(kernel, x, Settings(rank, approximation=kind, **options), generator)
 
     @classmethod
     def from_settings(
-        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+        cls, kernel: KernelLike, points: PointsLike, settings: Settings, generator: torch.Generator | None
     ) -> "TreeKernel":
         return cls(make_blueprint(kernel, points, settings, generator))
 
@@ -85,15 +84,13 @@ class TreeKernel(Approximation):
     @cached_property
     def points(self) -> Points:  # type: ignore[override]
         layout = self.blueprint.layout
-        return self.blueprint.points.take(
-            layout.unsort(torch.arange(layout.tree.n_points, device=layout.tree.device))
-        )
+        return self.blueprint.points.take(layout.unsort(torch.arange(len(self), device=layout.tree.device)))
 
     @property
     def tree(self) -> Tree:
         return self.blueprint.layout.tree
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"blueprint": self.blueprint}
 
     def __len__(self) -> int:
@@ -112,11 +109,10 @@ class TreeKernel(Approximation):
         """All blocks, computed when they are first needed."""
         return HierarchicalKernel.of(self.blueprint)
 
-    def __matmul__(self, b: Tensor) -> Tensor:
-        out = self.matrix @ self.columns(b)
-        return out if b.ndim == 2 else out[:, 0]
+    def product(self, b: Tensor) -> Tensor:
+        return self.matrix @ b
 
-    def cross(self, x: Any) -> Tensor:
+    def cross(self, x: PointsLike) -> Tensor:
         return self.matrix.cross(x)
 
     def extend(self, weights: Tensor) -> Predictor:
@@ -147,23 +143,16 @@ class TreeKernel(Approximation):
 
     # Within the memory budget ------------------------------------------------------------------------
 
-    @property
-    def factor_bytes(self) -> int:
-        """What a factorization takes."""
-        return bytes_needed(self.blueprint, 1, 0)[0]
-
-    @property
-    def fits(self) -> bool:
-        """Whether a factorization fits into the memory budget."""
-        return self.factor_bytes <= self.blueprint.budget
+    def factor_bytes(self, columns: int = 1) -> int:
+        """What a factorization, and solutions of so many columns, take."""
+        return bytes_needed(self.blueprint, columns, 0)[0]
 
     def can_leave_out(self, columns: int = 1) -> bool:
-        return bytes_needed(self.blueprint, columns, 0)[0] <= self.blueprint.budget
+        return self.factor_bytes(columns) <= self.blueprint.budget
 
     def ridge(
         self, noise: float | Tensor, b: Tensor, left_out: bool = False
-    ) -> tuple[Predictor, Tensor | None]:  # fmt: skip
-        if not (left_out and self.can_leave_out(b.shape[1] if b.ndim == 2 else 1)):
-            return ridge(self.blueprint, noise, b), None  # which need not keep the factor
-        solution = self.solve(noise, b)
-        return solution.predictor, solution.left_out()
+    ) -> tuple[Predictor, Tensor | None]:
+        if left_out and self.can_leave_out(b.shape[1] if b.ndim == 2 else 1):
+            return super().ridge(noise, b, left_out)
+        return ridge(self.blueprint, noise, b), None  # which need not keep the factor

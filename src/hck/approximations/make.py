@@ -2,28 +2,29 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 
 from hck.approximations.base import Approximation
 from hck.approximations.exact import Exact
 from hck.approximations.fourier import Fourier
-from hck.approximations.guides import Iterative
-from hck.approximations.hierarchical import KINDS, TreeKernel
+from hck.approximations.hierarchical import TREE_KERNELS, TreeKernel
 from hck.approximations.nystrom import Nystrom
+from hck.approximations.preconditioners import Iterative
 from hck.approximations.tapered import Tapered
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import at_a_time, parallel_map
 from hck.kernels import Kernel, make_kernel
+from hck.kernels.registry import KernelLike
 from hck.partition import Landmarks, Tree, known_landmarks, known_partitions, leaf_size_for
-from hck.points import Points, VectorPoints, as_points
-from hck.settings import Settings
+from hck.points import Points, PointsLike, VectorPoints, as_points
+from hck.settings import Option, Settings
 
 Result = TypeVar("Result")
 
 BY_NAME: dict[str, type[Approximation]] = {
-    **dict.fromkeys(KINDS, TreeKernel),
+    **dict.fromkeys(TREE_KERNELS, TreeKernel),
     "nystrom": Nystrom,
     "fourier": Fourier,
     "tapered": Tapered,
@@ -33,17 +34,12 @@ NAMES = tuple(BY_NAME)
 
 def make_approximation(
     approximation: str | Iterative,
-    kernel: Any,
-    x: Any,
+    kernel: KernelLike,
+    x: PointsLike,
     rank: int,
     *,
-    leaf_size: int | None = None,
-    partition: Any = "random_projection",
-    landmarks: Any = "uniform",
-    jitter: float | None = None,
-    memory_budget: Any = None,
     generator: torch.Generator | None = None,
-    verbose: bool = False,
+    **options: Option,
 ) -> Approximation:
     """A kernel that stands in for another, on training points.
 
@@ -60,21 +56,28 @@ def make_approximation(
     x : Points, array-like of shape (n, d), sparse matrix, or, for a function as the kernel, any sequence
     rank : int
         r: memory grows with n·r, whatever the approximation.
-    leaf_size, partition, jitter : see `hck.hierarchy.HierarchicalKernel.build`
-        For kernels that a tree makes, and preconditioners.
-    landmarks : see `hck.partition.choose_landmarks`
-        Of the nodes of a tree, or of all points for Nyström's kernel.
-    memory_budget, generator, verbose
-        As in `hck.hierarchy.HierarchicalKernel.build`.
+    generator : torch.Generator, optional
+        On the device of the points.
+    **options
+        More of `hck.settings.Settings`: `leaf_size`, `partition` and `jitter` for kernels that a tree makes,
+        and preconditioners; `landmarks` of the nodes of a tree, or of all points for Nyström's kernel;
+        `memory_budget` and `verbose`. `hck.hierarchy.HierarchicalKernel.build` says what they are.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.kernels import Gaussian
+    >>> x = torch.linspace(0, 1, 1000, dtype=torch.float64)[:, None]
+    >>> made = make_approximation("hierarchical", Gaussian(0.1), x, rank=20, leaf_size=50)
+    >>> made.tree.n_leaves
+    32
     """
-    settings = Settings(
-        rank, leaf_size, partition, landmarks, jitter, memory_budget, verbose, approximation
-    )  # fmt: skip
-    return approximate(kernel, x, settings, generator)
+    return approximate(kernel, x, Settings(rank, approximation=approximation, **options), generator)
 
 
 def approximate(
-    kernel: Any, x: Any, settings: Settings, generator: torch.Generator | None = None
+    kernel: KernelLike, x: PointsLike, settings: Settings, generator: torch.Generator | None = None
 ) -> Approximation:
     """What stands in for a kernel on training points, as the settings say; see `make_approximation`."""
     how = settings.approximation
@@ -83,7 +86,7 @@ def approximate(
     points = as_points(x, objects=kernel.takes_objects)
     kind = Exact if isinstance(how, Iterative) else BY_NAME[how]
     made = kind.from_settings(kernel, points, settings, generator)
-    if how == "exact" and isinstance(made, TreeKernel) and not made.fits:
+    if how == "exact" and isinstance(made, TreeKernel) and not made.can_leave_out():
         return Exact.from_settings(kernel, points, replace(settings, approximation=Iterative()), generator)
     return made
 
@@ -103,13 +106,9 @@ def for_each_tree(
     budget, together = resolve_budget(settings.memory_budget, device), min(len(seeds), at_a_time(device))
     leaf = settings.leaf_size or leaf_size_for(len(points), rank)
     needed = 2 * points.dtype.itemsize * len(points) * (leaf + 2 * rank)
-    alone = together == 1 or settings.approximation not in KINDS or together * needed > budget
-    shared = replace(
-        settings,
-        memory_budget=budget if alone else budget // together,
-        verbose=settings.verbose and alone,
-    )
-
+    alone = together == 1 or settings.approximation not in TREE_KERNELS or together * needed > budget
+    share = budget if alone else budget // together
+    shared = replace(settings, memory_budget=share, verbose=settings.verbose and alone)
     kernel = kernel.to(device, points.dtype)
 
     def make(seed: int) -> Approximation:
@@ -117,10 +116,7 @@ def for_each_tree(
 
     if not alone:
         return list(parallel_map(lambda seed: work(make(seed)), seeds, device, "Trees", settings.verbose))
-    found = []
-    for seed in seeds:
-        found.append(work(make(seed)))
-    return found
+    return [work(make(seed)) for seed in seeds]
 
 
 def for_other_points(settings: Settings, points: Points) -> Settings:
@@ -146,7 +142,7 @@ def _check(settings: Settings) -> None:
         raise ValueError(f"unknown partition {partition!r}; known: {', '.join(known_partitions())}")
     if isinstance(landmarks, str) and landmarks not in known_landmarks():
         raise ValueError(f"unknown landmarks {landmarks!r}; known: {', '.join(known_landmarks())}")
-    if isinstance(partition, Tree) and how not in KINDS[:3] and approximation != "exact":
+    if isinstance(partition, Tree) and how not in TREE_KERNELS[:3] and approximation != "exact":
         raise ValueError(f"approximation={approximation!r} has no use for the tree given as partition")
     if not isinstance(landmarks, str) and how not in ("hierarchical", "compositional", "nystrom"):
         raise ValueError(f"approximation={approximation!r} has no use for given landmarks")

@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hck.approximations.features import FeatureMap, Slope
+from hck.approximations.features import FeatureMap
 from hck.kernels import Kernel, make_kernel
+from hck.kernels.registry import KernelLike
 from hck.partition import Landmarks, Tree, choose_landmarks
-from hck.points import KernelBlocks, Points, as_points, as_points_like
-from hck.settings import Settings
+from hck.points import KernelBlocks, Points, PointsLike, as_points, as_points_like
+from hck.settings import LandmarksLike, Settings
 
 
 @dataclass
@@ -22,23 +22,18 @@ class Nystrom(FeatureMap):
     Made by `Nystrom.of`. Landmarks that repeat, or that others nearly determine, do no harm: the inverse is a
     pseudo-inverse.
 
-    Attributes
-    ----------
-    landmarks : Points
-    whitener : Tensor of shape (landmarks, rank)
-        K(Z, Z)^(−1/2), without the directions in which it is 0.
     """
 
     landmarks: Points
-    whitener: Tensor
+    whitener: Tensor  # (landmarks, rank): K(Z, Z)^(−1/2), without the directions in which it is 0
 
     @classmethod
     def of(
         cls,
-        kernel: Any,
-        x: Any,
+        kernel: KernelLike,
+        x: PointsLike,
         rank: int,
-        landmarks: Any = "uniform",
+        landmarks: LandmarksLike = "uniform",
         generator: torch.Generator | None = None,
     ) -> "Nystrom":
         """Choose landmarks.
@@ -60,27 +55,23 @@ class Nystrom(FeatureMap):
 
     @classmethod
     def from_settings(
-        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
+        cls, kernel: KernelLike, points: PointsLike, settings: Settings, generator: torch.Generator | None
     ) -> "Nystrom":
         return cls.of(kernel, points, settings.rank, settings.landmarks, generator)
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Nystrom":
         return replace(self, kernel=kernel, whitener=_whitener(kernel, self.landmarks))
 
-    def feature_gradient(self, slope: Slope, within: Tensor) -> list[Tensor]:
-        # K̃ = B K(Z, X) with B = K(X, Z) K(Z, Z)⁺ = Φ Wᵀ:  dK̃ = dK(X, Z) Bᵀ + B dK(Z, X) − B dK(Z, Z) Bᵀ
-        inner = self.whitener @ within @ self.whitener.mT
-        found = self.kernel.gradient_of_sum(
-            KernelBlocks.between(self.kernel, self.landmarks, self.landmarks), -inner[None]
-        )
-        for part, phi in self.chunks(self.points):
-            some = self.points.take(torch.arange(part.start, part.stop, device=self.points.device))
-            weight = slope(part, phi) @ self.whitener.mT
-            more = self.kernel.gradient_of_sum(
-                KernelBlocks.between(self.kernel, some, self.landmarks), weight[None]
-            )
-            found = [a + b for a, b in zip(found, more, strict=True)]
-        return found
+    # K̃ = B K(Z, X) with B = K(X, Z) K(Z, Z)⁺ = Φ Wᵀ:  dK̃ = dK(X, Z) Bᵀ + B dK(Z, X) − B dK(Z, Z) Bᵀ
+
+    def outer_gradient(self, x: Points, slope: Tensor) -> list[Tensor]:
+        return self._gradient(x, slope @ self.whitener.mT)
+
+    def inner_gradient(self, within: Tensor) -> list[Tensor]:
+        return self._gradient(self.landmarks, -self.whitener @ within @ self.whitener.mT)
+
+    def _gradient(self, x: Points, weight: Tensor) -> list[Tensor]:
+        return self.kernel.gradient_of_sum(KernelBlocks.between(self.kernel, x, self.landmarks), weight[None])
 
     @property
     def rank(self) -> int:
@@ -101,8 +92,8 @@ def _whitener(kernel: Kernel, landmarks: Points) -> Tensor:
 
 
 def _choose(
-    how: Any, points: Points, kernel: Kernel, rank: int, generator: torch.Generator | None
-) -> Points:  # fmt: skip
+    how: LandmarksLike, points: Points, kernel: Kernel, rank: int, generator: torch.Generator | None
+) -> Points:
     """Landmarks for all points together, chosen as those of a tree's root."""
     if isinstance(how, Landmarks) or (isinstance(how, list) and how and np.ndim(how[0]) != 1):
         raise TypeError("one set of landmarks is needed, an array of points, not one for each node of a tree")

@@ -1,10 +1,11 @@
 """How close an approximation is to its kernel, and how much there is to approximate."""
 
 from numbers import Integral
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from torch import Tensor
 
@@ -12,16 +13,19 @@ from hck.approximations.base import Approximation
 from hck.approximations.eigenvectors import feature_axes, leading
 from hck.approximations.features import FeatureMap
 from hck.kernels import make_kernel
-from hck.points import KernelBlocks, Points, as_points
+from hck.kernels.registry import KernelLike
+from hck.points import KernelBlocks, Points, PointsLike, as_points
 
 __all__ = ["effective_rank", "error", "spectrum"]
 
 _AT_ONCE = 2**24  # numbers of K̃ computed together
 
+RandomState: TypeAlias = int | np.random.RandomState | None
+
 
 @torch.no_grad()
 def error(
-    approximation: Approximation, sample: int = 2000, norm: str = "fro", random_state: Any = 0
+    approximation: Approximation, sample: int = 2000, norm: str = "fro", random_state: RandomState = 0
 ) -> float:
     """‖K − K̃‖ / ‖K‖ for a random sample of the training points, between each other.
 
@@ -60,8 +64,12 @@ def error(
 
 @torch.no_grad()
 def spectrum(
-    source: Any, x: Any = None, count: int = 10, sample: int = 2000, random_state: Any = 0
-) -> np.ndarray:  # fmt: skip
+    source: Approximation | KernelLike,
+    x: PointsLike = None,
+    count: int = 10,
+    sample: int = 2000,
+    random_state: RandomState = 0,
+) -> np.ndarray:
     """The largest eigenvalues of a kernel's matrix, in descending order.
 
     Parameters
@@ -111,7 +119,7 @@ def spectrum(
 
 
 @torch.no_grad()
-def effective_rank(source: Any, noise: float) -> float:
+def effective_rank(source: Approximation | ArrayLike, noise: float) -> float:
     """tr(K̃ (K̃ + λ)⁻¹): how many directions stand out from noise of the variance λ.
 
     Also called effective dimension, or degrees of freedom: the trace of what turns observations into fitted
@@ -146,7 +154,7 @@ def effective_rank(source: Any, noise: float) -> float:
     return float((values / (values + noise)).sum())
 
 
-def _draw(n: int, sample: int, random_state: Any) -> Tensor:
+def _draw(n: int, sample: int, random_state: RandomState) -> Tensor:
     """Which of n points are in a sample."""
     if not isinstance(sample, Integral) or sample < 1:
         raise ValueError(f"sample must be a whole number, at least 1, got {sample!r}")

@@ -6,7 +6,6 @@ inverse where the matrix is not 0, which likelihoods need for their gradient, co
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,25 +22,15 @@ _MOST_BETWEEN = 0.8  # of a half; if more of its points touch the other half, no
 class Front:
     """Points that are eliminated together, and the later ones that they have to do with.
 
-    Attributes
-    ----------
-    parent : int
-        The number of the front to which the Schur complement goes; -1 if there is none.
-    own, rest : Tensor
-        Positions of points.
-    entry, spot : Tensor
-        Which nonzeros of the matrix belong here, and where they are in the (dense) matrix of this front: the
-        `own` points come first, then the `rest`.
-    where : Tensor
-        The positions of the `rest` in the parent's matrix.
+    In the dense matrix of a front its `own` points come first, then the `rest`.
     """
 
-    parent: int
-    own: Tensor
+    parent: int  # the number of the front to which the Schur complement goes; -1 if there is none
+    own: Tensor  # positions of points, as
     rest: Tensor
-    entry: Tensor
-    spot: Tensor
-    where: Tensor
+    entry: Tensor  # which nonzeros of the sparse matrix belong here
+    spot: Tensor  # and where they are in the dense one
+    where: Tensor  # the positions of the `rest` in the parent's matrix
 
 
 class Elimination:
@@ -65,7 +54,7 @@ class Elimination:
     def __init__(self, place: Tensor, start: Tensor, column: Tensor) -> None:
         self.place, self.start, self.column = place, start, column
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {k: v for k, v in self.__dict__.items() if k != "fronts"}
 
     @cached_property
@@ -115,19 +104,7 @@ class Elimination:
 
 
 class Cholesky:
-    """L Lᵀ of a sparse matrix, in the order of an elimination.
-
-    Parameters
-    ----------
-    fronts : list of Front
-    values : Tensor of shape (pairs,)
-        The nonzeros of the matrix.
-
-    Attributes
-    ----------
-    log_determinant : Tensor of shape ()
-        Of the matrix.
-    """
+    """L Lᵀ of a sparse matrix with these nonzeros (pairs,), in the order of an elimination."""
 
     def __init__(self, fronts: list[Front], values: Tensor) -> None:
         self.fronts, self.pairs = fronts, len(values)

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +16,7 @@ from hck.backend.kinds import kind_of
 from hck.backend.parallel import chunks
 from hck.backend.progress import track
 from hck.kernels import Kernel
+from hck.kernels.placement import check_lengthscales
 from hck.points import DensePoints, Points, cross
 from hck.points.csr import csr_tensor
 
@@ -31,13 +31,7 @@ def wendland(s: Tensor, d: int, smoothness: int = 1) -> Tensor:
 
     Positive definite in up to d dimensions, with 2 · `smoothness` continuous derivatives. With
     l = ⌊d/2⌋ + smoothness + 1 it is (1 − s)^l, (1 − s)^(l+1) (1 + (l + 1) s), or
-    (1 − s)^(l+2) (1 + (l + 2) s + (l² + 4l + 3) s² / 3).
-
-    Parameters
-    ----------
-    s : Tensor
-    d : int
-    smoothness : {0, 1, 2}
+    (1 − s)^(l+2) (1 + (l + 2) s + (l² + 4l + 3) s² / 3), for a smoothness of 0, 1 or 2.
     """
     if smoothness not in (0, 1, 2):
         raise ValueError(f"smoothness must be 0, 1 or 2, got {smoothness!r}")
@@ -51,24 +45,12 @@ def wendland(s: Tensor, d: int, smoothness: int = 1) -> Tensor:
 
 @dataclass
 class Pattern:
-    """Pairs of points, one of some and one of others, for which φ is not 0: a sparse matrix, by its rows.
+    """Pairs of points, one of some and one of others, for which φ is not 0: a sparse matrix, by its rows."""
 
-    Attributes
-    ----------
-    start : Tensor of shape (rows + 1,)
-        Where each row starts among the pairs, and where the last one ends.
-    column : Tensor of shape (pairs,)
-        In ascending order in each row.
-    taper : Tensor of shape (pairs,)
-        φ.
-    columns : int
-        How many columns there are.
-    """
-
-    start: Tensor
-    column: Tensor
-    taper: Tensor
-    columns: int
+    start: Tensor  # (rows + 1,): where each row starts among the pairs, and where the last one ends
+    column: Tensor  # (pairs,): in ascending order in each row
+    taper: Tensor  # (pairs,): φ
+    columns: int  # how many there are
 
     @property
     def count(self) -> Tensor:
@@ -117,24 +99,34 @@ class Pattern:
 
 @dataclass
 class Taper:
-    """φ(‖x − x'‖ / θ) between any points x and the training points x'.
+    """φ(‖x − x'‖ / θ) between any points x and the training points x'."""
 
-    Attributes
-    ----------
-    points : Points
-        The training points.
-    radius : float
-        θ.
-    smoothness : {0, 1, 2}
-        Of φ; see `wendland`.
-    metric : Tensor of shape (d,), or None
-        What features are divided by where distances are measured.
-    """
+    points: DensePoints  # x'
+    radius: float  # θ
+    smoothness: int  # 0, 1 or 2: of φ; see `wendland`
+    metric: Tensor | None  # (d,): what features are divided by where distances are measured
 
-    points: DensePoints
-    radius: float
-    smoothness: int
-    metric: Tensor | None
+    @classmethod
+    def of(
+        cls,
+        points: DensePoints,
+        metric: Tensor | None,
+        rank: float,
+        smoothness: int = 1,
+        radius: float | None = None,
+    ) -> "Taper":
+        """With a radius within which there are `rank` points on average, unless it is given."""
+        if metric is not None:
+            check_lengthscales(metric, points.n_features)
+        if smoothness not in (0, 1, 2):
+            raise ValueError(f"smoothness must be 0, 1 or 2, got {smoothness!r}")
+        if radius is None:
+            if not rank >= 1:
+                raise ValueError(f"rank must be at least 1, got {rank!r}")
+            radius = _choose_radius(points, metric, rank)
+        if not (math.isfinite(radius) and radius > 0):
+            raise ValueError(f"radius must be positive and finite, got {radius!r}")
+        return cls(points, float(radius), smoothness, metric)
 
     @cached_property
     def place(self) -> Tensor:
@@ -145,7 +137,7 @@ class Taper:
     def tree(self) -> cKDTree:
         return cKDTree(self.place.cpu().numpy())
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {k: v for k, v in self.__dict__.items() if k not in ("place", "tree")}
 
     def pattern(self, x: DensePoints, verbose: bool = False) -> Pattern:
@@ -203,7 +195,7 @@ class Taper:
         return row, column, distance
 
 
-def choose_radius(points: DensePoints, metric: Tensor | None, rank: float) -> float:
+def _choose_radius(points: DensePoints, metric: Tensor | None, rank: float) -> float:
     """The radius within which a point has `rank` points on average, itself included.
 
     It is one of the distances from some points, or all if there are few, to all points: that with so many

@@ -9,25 +9,24 @@ the order of n log n in the plane, of n^(4/3) in space, and nearly n² where poi
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from hck.approximations.base import Approximation
-from hck.approximations.conjugate_gradients import conjugate_gradients
-from hck.approximations.factorization import Factorization
+from hck.approximations.conjugate_gradients import Stopping, conjugate_gradients
+from hck.approximations.factorization import Factorization, normal
 from hck.approximations.sparse_cholesky import Cholesky, Elimination
-from hck.approximations.taper import ROWS, Pattern, Taper, choose_radius
+from hck.approximations.taper import ROWS, Pattern, Taper
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks
 from hck.backend.progress import track
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
-from hck.kernels.placement import check_lengthscales
-from hck.points import DensePoints, KernelBlocks, Points, as_points, as_points_like
-from hck.settings import Settings
+from hck.kernels.registry import KernelLike
+from hck.points import DensePoints, KernelBlocks, Points, PointsLike, as_points, as_points_like
+from hck.settings import MemoryBudget, Settings
 
 _AT_ONCE = 2**22  # numbers gathered together
 _MAX_ITER = 1000
@@ -41,14 +40,6 @@ class Tapered(Approximation):
     Made by `Tapered.of`. The taper stays as it was made: with another kernel, θ and the lengthscales by which
     features are divided to measure distances are those of the first. While a kernel is learned, no pair of
     points appears or vanishes, and gradients are those of k alone.
-
-    Attributes
-    ----------
-    taper : Taper
-    pattern : Pattern
-        Of K̃.
-    elimination : Elimination
-        In which order equations are solved.
 
     Examples
     --------
@@ -67,20 +58,18 @@ class Tapered(Approximation):
     kernel: Kernel
     points: DensePoints
     taper: Taper
-    pattern: Pattern
-    elimination: Elimination
-    budget: float = math.inf
+    pattern: Pattern  # of K̃
+    elimination: Elimination  # the order in which equations are solved
+    budget: float = math.inf  # for the factor, where it is not indispensable
 
     @classmethod
     def of(
         cls,
-        kernel: Any,
-        x: Any,
-        rank: int,
+        kernel: KernelLike,
+        x: PointsLike,
+        rank: float,
         smoothness: int = 1,
         radius: float | None = None,
-        verbose: bool = False,
-        memory_budget: Any = None,
     ) -> "Tapered":
         """Choose a radius and find all pairs of points within it.
 
@@ -88,7 +77,7 @@ class Tapered(Approximation):
         ----------
         kernel : Kernel, or what `hck.kernels.make_kernel` takes
         x : Points or array-like of shape (n, d)
-        rank : int
+        rank : float
             r, the number of nonzeros in a row of K̃, on average, the point itself included. The radius is
             chosen so, by a sample of the points if there are thousands of them. Rows of points in dense
             regions have more.
@@ -97,36 +86,31 @@ class Tapered(Approximation):
         radius : float, optional
             θ itself, instead of `rank`: in units of the features or, if the kernel has a lengthscale for each
             of them, in units of those.
-        verbose : bool, default=False
-            Show progress.
-        memory_budget : int, float, str or None
-            For the factor, where it is not indispensable; see `hck.backend.memory.resolve_budget`.
         """
-        kernel, points = make_kernel(kernel), _dense(x)
-        kernel = kernel.to(points.device, points.dtype)
-        metric = kernel.metric()
-        if metric is not None:
-            check_lengthscales(metric, points.n_features)
-        if smoothness not in (0, 1, 2):
-            raise ValueError(f"smoothness must be 0, 1 or 2, got {smoothness!r}")
-        if radius is None:
-            if not rank >= 1:
-                raise ValueError(f"rank must be at least 1, got {rank!r}")
-            radius = choose_radius(points, metric, rank)
-        if not (math.isfinite(radius) and radius > 0):
-            raise ValueError(f"radius must be positive and finite, got {radius!r}")
-        taper = Taper(points, float(radius), smoothness, metric)
+        kernel, points = _prepare(kernel, x)
+        return cls._of(kernel, Taper.of(points, kernel.metric(), rank, smoothness, radius))
+
+    @classmethod
+    def from_settings(
+        cls,
+        kernel: KernelLike,
+        points: PointsLike,
+        settings: Settings,
+        generator: torch.Generator | None,
+    ) -> "Tapered":
+        kernel, points = _prepare(kernel, points)
+        taper = Taper.of(points, kernel.metric(), settings.rank)
+        return cls._of(kernel, taper, settings.memory_budget, settings.verbose)
+
+    @classmethod
+    def _of(
+        cls, kernel: Kernel, taper: Taper, memory_budget: MemoryBudget = None, verbose: bool = False
+    ) -> "Tapered":
+        points = taper.points
         pattern = taper.pattern(points, verbose)
         elimination = Elimination(taper.place, pattern.start, pattern.column)
         budget = resolve_budget(memory_budget, points.device)
         return cls(kernel, points, taper, pattern, elimination, budget)
-
-    @classmethod
-    def from_settings(
-        cls, kernel: Any, points: Any, settings: Settings, generator: torch.Generator | None
-    ) -> "Tapered":
-        budget, verbose = settings.memory_budget, settings.verbose
-        return cls.of(kernel, points, settings.rank, verbose=verbose, memory_budget=budget)
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Tapered":
         """The same for another kernel, with the same taper."""
@@ -147,18 +131,17 @@ class Tapered(Approximation):
         """K̃, as a sparse tensor."""
         return self.pattern.matrix(self.values)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {k: v for k, v in self.__dict__.items() if k not in ("values", "matrix")}
 
-    def __matmul__(self, b: Tensor) -> Tensor:
-        out = self.matrix @ self.columns(b)
-        return out if b.ndim == 2 else out[:, 0]
+    def product(self, b: Tensor) -> Tensor:
+        return self.matrix @ b
 
     def across(self, x: DensePoints) -> Tensor:
         """k̃(x, X) as a sparse tensor: shape (points, n)."""
         return _across(self.kernel, self.taper, x)
 
-    def cross(self, x: Any) -> Tensor:
+    def cross(self, x: PointsLike) -> Tensor:
         x = as_points_like(x, self.points)
         return self.across(x).to_dense().mT.contiguous()
 
@@ -174,12 +157,11 @@ class Tapered(Approximation):
 
         If K̃ is singular in this type of numbers, its diagonal is raised by as little as it takes.
         """
-        n, dtype, device = len(self.points), self.points.dtype, self.points.device
-        normal = torch.randn(n, count, generator=generator, dtype=dtype, device=device)
-        least = torch.finfo(dtype).eps * float(self.values[self.pattern.diagonal].max())
+        drawn = normal(len(self), count, self.values, generator).double()
+        least = torch.finfo(self.dtype).eps * float(self.values[self.pattern.diagonal].max())
         for jitter in (0, *(least * 10**k for k in range(1, 5))):
             try:
-                return self.factor(jitter).cholesky.multiply(normal.double()).to(dtype)
+                return self.factor(jitter).cholesky.multiply(drawn).to(self.dtype)
             except NotPositiveDefiniteError as error:
                 failed = error
         raise failed
@@ -216,12 +198,9 @@ class TaperedFactorization(Factorization):
         return self.cholesky.log_determinant
 
     @torch.no_grad()
-    def solve(self, b: Tensor) -> Tensor:
-        columns = self.approximation.columns(b)
-        found = None if "cholesky" in self.__dict__ else self._iterate(columns)
-        if found is None:
-            found = self.cholesky.solve(columns.double()).to(columns.dtype)
-        return found if b.ndim == 2 else found[:, 0]
+    def solve_columns(self, b: Tensor) -> Tensor:
+        found = None if "cholesky" in self.__dict__ else self._iterate(b)
+        return self.cholesky.solve(b.double()).to(b.dtype) if found is None else found
 
     def _iterate(self, b: Tensor) -> Tensor | None:
         source, noise = self.approximation, self.noise[:, None]
@@ -230,8 +209,7 @@ class TaperedFactorization(Factorization):
             lambda p: source.matrix @ p + noise * p,
             b,
             lambda rest: scale * rest,
-            _TOLERANCE[b.dtype],
-            _MAX_ITER,
+            Stopping(_TOLERANCE[b.dtype], _MAX_ITER),
         )
         return found.x if found.converged else None
 
@@ -247,7 +225,7 @@ class TaperedFactorization(Factorization):
         return self.inverse[self.approximation.pattern.diagonal].to(self.noise.dtype)
 
     @torch.no_grad()
-    def variance(self, x: Any, verbose: bool = False) -> Tensor:
+    def variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
         source = self.approximation
         x = as_points_like(x, source.points)
         out = source.kernel.diagonal(x.x).to(x.dtype)
@@ -257,7 +235,7 @@ class TaperedFactorization(Factorization):
         return out
 
     @torch.no_grad()
-    def covariance(self, x: Any) -> Tensor:
+    def covariance(self, x: PointsLike) -> Tensor:
         source = self.approximation
         x = as_points_like(x, source.points)
         across, out = source.across(x), x.x.new_empty(len(x), len(x))
@@ -297,7 +275,7 @@ class TaperedPredictor:
     weights: Tensor  # (n, columns)
 
     @torch.no_grad()
-    def __call__(self, x: Any, verbose: bool = False) -> Tensor:
+    def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         x = as_points_like(x, self.points)
         out = self.weights.new_empty(len(x), self.weights.shape[1])
         for part in track(chunks(0, len(x), ROWS), "Predict", verbose):
@@ -319,15 +297,14 @@ def _across(kernel: Kernel, taper: Taper, x: DensePoints) -> Tensor:
     return pattern.matrix(pattern.values(kernel, x, taper.points))
 
 
-def _dense(x: Any) -> DensePoints:
-    objects = not isinstance(x, Points) and looks_like_objects(x)
-    points = as_points(x, objects=objects)
+def _prepare(kernel: KernelLike, x: PointsLike) -> tuple[Kernel, DensePoints]:
+    points = as_points(x, objects=not isinstance(x, Points) and looks_like_objects(x))
     if not isinstance(points, DensePoints):
         raise TypeError(
             "a taper needs points that are rows of a dense array; for sparse matrices and for objects there "
             "are other approximations"
         )
-    return points
+    return make_kernel(kernel).to(points.device, points.dtype), points
 
 
 def _take(x: DensePoints, part: slice) -> DensePoints:

@@ -1,12 +1,12 @@
 """Solutions with a kernel that a tree makes: sweeps up and down."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from hck.approximations.factorization import Factorization, Solution
+from hck.approximations.factorization import Factorization, Solution, normal
 from hck.backend import linalg
 from hck.hierarchy.extend import TreePredictor
 from hck.hierarchy.factor import Factor
@@ -16,21 +16,14 @@ from hck.hierarchy.sample import sample_prior
 from hck.hierarchy.smooth import Filtered, filter_up
 from hck.hierarchy.solve import descend
 from hck.hierarchy.uncertainty import Uncertainty
-from hck.points import as_points_like
+from hck.points import PointsLike, as_points_like
 
 if TYPE_CHECKING:
     from hck.approximations.hierarchical import TreeKernel
 
 
 class TreeFactorization(Factorization):
-    """K_h + noise by a sweep up the tree.
-
-    Parameters
-    ----------
-    noise : Tensor of shape (n + 1,)
-        Variances in the tree's order, and a 0.
-    factor : Factor
-    """
+    """K_h + noise by a sweep up the tree; the noise (n + 1,) is in the tree's order, and a 0."""
 
     approximation: "TreeKernel"
 
@@ -38,8 +31,8 @@ class TreeFactorization(Factorization):
         self.approximation, self.noise, self.factor = approximation, noise, factor
         self.log_determinant = factor.log_determinant
 
-    def solve(self, b: Tensor) -> Tensor:
-        return self.factor.solve(torch.as_tensor(b, dtype=self.factor.dtype, device=self.factor.device))
+    def solve_columns(self, b: Tensor) -> Tensor:
+        return self.factor.solve(b)
 
     def solution(self, b: Tensor) -> "TreeSolution":
         return TreeSolution(self, filter_up(self.factor, self.factor.layout.pad(b, self.noise)))
@@ -53,13 +46,13 @@ class TreeFactorization(Factorization):
         source = self.approximation.blueprint
         return linalg.without_waiting(lambda: Uncertainty(source, self.factor), self.factor.device)
 
-    def variance(self, x: Any, verbose: bool = False) -> Tensor:
+    def variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
         return self.uncertainty.variance(x, verbose)
 
-    def covariance(self, x: Any) -> Tensor:
+    def covariance(self, x: PointsLike) -> Tensor:
         return self.uncertainty.covariance(x)
 
-    def sample(self, x: Any, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def sample(self, x: PointsLike, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """At any number of points, in O((n + points) r) for each draw.
 
         Matheron's rule: a draw of f at old and new points together, corrected by what is expected at the new
@@ -70,8 +63,7 @@ class TreeFactorization(Factorization):
         joint = source.join(x)
         drawn = linalg.without_waiting(lambda: sample_prior(joint, count, generator, show), x.device)
         old, new = drawn[:n], drawn[n:]  # the old in the tree's order
-        error = torch.randn(old.shape, generator=generator, dtype=old.dtype, device=old.device)
-        error = -old - self.noise[:-1, None].sqrt() * error
+        error = -old - self.noise[:-1, None].sqrt() * normal(n, count, old, generator)
         padded = torch.cat([error, error.new_zeros(1, count)])
         correction = TreeSolution(self, filter_up(self.factor, padded)).predictor
         return new + correction(x), layout.unsort(error)

@@ -1,7 +1,7 @@
 """The kernels that have names: what `make_kernel`, the command line, saved models and tests go by."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from hck.kernels.base import Kernel
 from hck.kernels.function import CallableKernel
@@ -10,6 +10,7 @@ from hck.kernels.function import CallableKernel
 _CLASSES: dict[type[Kernel], dict[str, dict[str, Any]]] = {}
 
 K = TypeVar("K", bound=type[Kernel])
+KernelLike: TypeAlias = Kernel | str | Callable[..., Any]  # what `make_kernel` takes
 
 
 def named(name: str, **given: Any) -> Callable[[K], K]:
@@ -32,7 +33,7 @@ def kernel_classes() -> tuple[type[Kernel], ...]:
     return tuple(_CLASSES)
 
 
-def make_kernel(kernel: Any, lengthscale: Any = None) -> Kernel:
+def make_kernel(kernel: KernelLike, lengthscale: Any = None) -> Kernel:
     """A Kernel from a name and a lengthscale, from a function, or from a Kernel.
 
     Parameters

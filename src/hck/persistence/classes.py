@@ -5,7 +5,7 @@ one more line in `_BY_ARGUMENTS`. Estimators, which stand above, say what is sav
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 from hck.approximations import Exact, Fourier, Iterative, Nystrom, Tapered, TreeKernel
 from hck.approximations.exact import ExactPredictor
 from hck.approximations.features import FeaturePredictor
-from hck.approximations.guides import Guides
+from hck.approximations.preconditioners import Preconditioners
 from hck.approximations.sparse_cholesky import Elimination
 from hck.approximations.taper import Pattern, Taper
 from hck.approximations.tapered import TaperedPredictor
@@ -145,14 +145,20 @@ def _make_posterior(parts: Parts, place: Place) -> Process:
     return Process(TreeKernel(blueprint), **{**parts, "noise": noise, "y": y, "trend": trend})
 
 
-# Preconditioners, whose settings format 1 first had one by one ----------------------------------------
+# Preconditioners, which format 1 first called guides, with their settings one by one -------------------
 
 
-def _make_guides(parts: Parts, place: Place) -> Guides:
+def _make_preconditioners(parts: Parts, place: Place) -> Preconditioners:
     if "settings" not in parts:
         kind, rank, options = (parts.pop(name) for name in ("kind", "rank", "options"))
         parts["settings"] = Settings(rank, approximation=kind, **options)
-    return Guides(**parts)
+    return Preconditioners(**parts)
+
+
+def _make_exact(parts: Parts, place: Place) -> Exact:
+    if "guides" in parts:
+        parts["preconditioners"] = parts.pop("guides")
+    return Exact(**_within_memory(parts, place))
 
 
 # Categories: the encoder is fitted again -------------------------------------------------------------
@@ -227,7 +233,7 @@ _CACHES = ("_kept",)
 _DATACLASSES: tuple[type, ...] = (
     *(TreePredictor, Forest, Mixture, Process),
     *(ExactPredictor, FeaturePredictor, TaperedPredictor),
-    *(Exact, Fourier, Nystrom, Pattern, Taper, Tapered),
+    *(Fourier, Nystrom, Pattern, Taper, Tapered),
     *(Blocks, Landmarks, Tree),
     *(Centred, Message, OneAgainstAll, Piece, Plan, Trunk),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
@@ -245,6 +251,8 @@ _BY_ARGUMENTS: dict[type, tuple[str, ...]] = {
     TreeKernel: ("blueprint",),
 }
 
+_EXACT = _of_dataclass(Exact)
+
 RECIPES: dict[type, Recipe] = {
     **{cls: _of_dataclass(cls) for cls in _DATACLASSES},
     **{cls: _by_arguments(cls, *names) for cls, names in _BY_ARGUMENTS.items()},
@@ -259,16 +267,17 @@ RECIPES: dict[type, Recipe] = {
         _make_posterior,
         frozenset({"blueprint", *(field.name for field in fields(Process) if field.name != "source")}),
     ),
-    Guides: Recipe(
+    Exact: replace(_EXACT, make=_make_exact, optional=frozenset({"guides", *(_EXACT.optional or ())})),
+    Preconditioners: Recipe(
         vars,
-        _make_guides,
+        _make_preconditioners,
         frozenset({"count"}),
         frozenset({"settings", "seed", "kind", "rank", "options"}),
     ),
     Categories: Recipe(_take_categories, _make_categories, frozenset({"names", "positions", "values"})),
 }
 
-_OTHER_NAMES = {TreePredictor: "Extension", Parameter: "_Block"}  # that classes have in files of format 1
+_OTHER_NAMES = {TreePredictor: "Extension", Parameter: "_Block", Preconditioners: "Guides"}  # that classes have in files of format 1
 NAMES: dict[type, str] = {cls: cls.__name__ for cls in RECIPES} | _OTHER_NAMES
 BY_NAME: dict[str, type] = {name: cls for cls, name in NAMES.items()}
 

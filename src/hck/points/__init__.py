@@ -4,7 +4,7 @@ The rest of the package never asks what a point is. It asks for kernel values be
 (`cross`), and, to cut a domain by hyperplanes, for projections on directions.
 """
 
-from hck.points.base import Points, VectorPoints, check_same_kind
+from hck.points.base import Points, PointsLike, VectorPoints, check_same_kind
 from hck.points.cross import KernelBlocks, cross, self_values
 from hck.points.dense import DensePoints
 from hck.points.make import as_points, as_points_like, as_tensor
@@ -16,6 +16,7 @@ __all__ = [
     "KernelBlocks",
     "ObjectPoints",
     "Points",
+    "PointsLike",
     "SparsePoints",
     "VectorPoints",
     "as_points",

@@ -12,6 +12,7 @@ from torch import Tensor
 from hck.backend.blocks import Blocks
 from hck.kernels.placement import Placement
 
+PointsLike: TypeAlias = Any  # Points, an array, a sparse matrix, or a sequence of objects
 Evaluate: TypeAlias = Callable[[Any, Any], Tensor]  # values between two blocks of what holds points
 V = TypeVar("V", bound="VectorPoints")
 

@@ -1,4 +1,4 @@
-"""What guides the iterations with which the exact kernel is solved: other approximations."""
+"""Other approximations as preconditioners of the iterations with which the exact kernel is solved."""
 
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -10,7 +10,7 @@ from torch import Tensor
 from hck.approximations.base import Approximation
 from hck.approximations.factorization import Factorization
 from hck.approximations.fourier import Fourier
-from hck.approximations.hierarchical import KINDS, TreeKernel
+from hck.approximations.hierarchical import TREE_KERNELS, TreeKernel
 from hck.approximations.nystrom import Nystrom
 from hck.backend.memory import resolve_budget
 from hck.settings import Settings
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 PRECONDITIONERS: dict[str, type[Approximation]] = {
-    **dict.fromkeys(KINDS[:3], TreeKernel),
+    **dict.fromkeys(TREE_KERNELS[:3], TreeKernel),
     "nystrom": Nystrom,
     "fourier": Fourier,
 }
@@ -66,19 +66,14 @@ default="hierarchical"
     @property
     def count(self) -> int:
         """How many preconditioners to average."""
-        return self.n_trees or (8 if self.preconditioner in KINDS else 1)
+        return self.n_trees or (8 if self.preconditioner in TREE_KERNELS else 1)
 
 
 @dataclass(frozen=True)
-class Guides:
+class Preconditioners:
     """How preconditioners are made, once they are needed.
 
-    Attributes
-    ----------
-    settings : Settings
-    count : int
-        How many of them, at most: as many as half of the memory budget holds, and one at least.
-    seed : int
+    There are `count` of them, or as many as half of the memory budget holds, but one at least.
     """
 
     settings: Settings
@@ -95,6 +90,6 @@ class Guides:
         for _ in range(self.count):
             made = kind.from_settings(source.kernel, source.points, settings, generator)
             found.append(made.factor(noise))
-            if isinstance(made, TreeKernel) and (len(found) + 1) * made.factor_bytes > room:
+            if isinstance(made, TreeKernel) and (len(found) + 1) * made.factor_bytes() > room:
                 break
         return found
