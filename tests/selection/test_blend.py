@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from hck import HCKClassifier, HCKRegressor
-from hck.selection.blend import blend_weights
+from hck.selection.left_out import blend_weights
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from hck.approximations import make_approximation
 from hck.errors import NotPositiveDefiniteError
-from hck.hierarchy import Blueprint
 from hck.kernels import CallableKernel, Gaussian, Matern
 from hck.points import as_points
 from hck.selection import Candidate, Observations
-from hck.selection.auto import Given, given_kernel, refined_alpha, select
+from hck.selection.auto import given_kernel, refined_alpha, select
+from hck.selection.candidate import Given, Shape
 from hck.selection.contest import Contest, meet
 from hck.selection.isotropic import isotropic, stretched, typical_distance
 from hck.selection.loss import SquaredError
-from hck.selection.work import GivenShape, Limits, Shape
+from hck.selection.work import Limits
 from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -28,20 +27,9 @@ Y -= Y.mean(0)
 POINTS = as_points(X)
 
 
-def plan(kernel, points, seed, shape):
-    generator = torch.Generator().manual_seed(seed)
-    return Blueprint.of(kernel, points, Settings(shape.rank, shape.leaf_size), generator)
-
-
-def approximate(kernel, points, seed, shape):
-    return make_approximation(
-        "nystrom", kernel, points, rank=shape.rank, generator=torch.Generator().manual_seed(seed)
-    )
-
-
-def contest(work=1e9):
-    data = Observations(POINTS, torch.from_numpy(Y))
-    return Contest(data, SquaredError(Y), plan, Limits(work), np.random.RandomState(0))
+def contest(work=1e9, approximation="hierarchical"):
+    data, settings = Observations(POINTS, torch.from_numpy(Y)), Settings(1, approximation=approximation)
+    return Contest(data, SquaredError(Y), settings, Limits(work), np.random.RandomState(0))
 
 
 # What is given -------------------------------------------------------------------------------------------
@@ -72,8 +60,7 @@ def test_kernels_that_are_not_known():
 
 def test_nothing_to_choose():
     here = contest()
-    given = Given(Gaussian(1.0), 0.1, GivenShape(rank=16))
-    found = select(given, here, {"": None}, approximate)
+    found = select(Given(Gaussian(1.0), 0.1, rank=16), here, {"": None})
     assert (found.alpha, found.shape, found.candidates, found.notes) == (0.1, Shape(1, None, 16), [], [])
     assert here.rng.randint(1000) == np.random.RandomState(0).randint(1000)  # nothing was drawn
 
@@ -83,7 +70,7 @@ def test_nothing_to_choose():
 
 @pytest.mark.parametrize("alpha", [None, 0.05])
 def test_a_kernel_of_a_name(alpha):
-    found = select(Given("matern32", alpha, GivenShape(rank=32)), contest(), {"": None}, approximate)
+    found = select(Given("matern32", alpha, rank=32), contest(), {"": None})
     assert found.kernel.parameters()["lengthscale"].shape == (2,)
     assert alpha is None or found.alpha == alpha
     assert found.candidates[0].loss < 0.1
@@ -91,15 +78,15 @@ def test_a_kernel_of_a_name(alpha):
 
 
 def test_a_ridge_for_a_kernel():
-    found = select(Given(Gaussian(0.3), None, GivenShape(rank=32)), contest(), {"": None}, approximate)
+    found = select(Given(Gaussian(0.3), rank=32), contest(), {"": None})
     assert found.candidates[0].origin == "the kernel that was given"
     assert found.candidates[0].loss < 0.1
 
 
 def test_averages_have_half_of_the_work_each():
-    given = Given("matern32", None, GivenShape(n_trees=8), blends=True)
-    alone = select(replace(given, blends=False), contest(1e8), {"": None}, approximate)
-    found = select(given, contest(1e8), {"": None}, approximate)
+    given = Given("matern32", n_trees=8, blends=True)
+    alone = select(replace(given, blends=False), contest(1e8), {"": None})
+    found = select(given, contest(1e8), {"": None})
     assert 1 <= len(found.blend) <= 3
     assert found.blend[0].kernel is found.kernel
     assert found.leaf_size < alone.leaf_size
@@ -107,8 +94,7 @@ def test_averages_have_half_of_the_work_each():
 
 
 def test_a_ridge_for_another_approximation():
-    shape = GivenShape("nystrom", rank=40)
-    found = select(Given(Gaussian(0.3), None, shape), contest(), {"": None}, approximate)
+    found = select(Given(Gaussian(0.3), rank=40), contest(approximation="nystrom"), {"": None})
     assert found.notes == [f"with this approximation: alpha {found.alpha:.3g}"]
 
 
@@ -125,9 +111,9 @@ class Failing:
 
 
 def test_ridges_that_are_too_small_are_passed_over():
-    best = Candidate(Gaussian(1.0), 1.0, "")
-    assert refined_alpha(best, contest(), lambda *_: Failing(0.05)) == pytest.approx(0.1)
-    assert refined_alpha(best, contest(), lambda *_: Failing(10)) == 1.0
+    sample = contest().sample(1000)
+    assert refined_alpha(1.0, Failing(0.05), *sample) == pytest.approx(0.1)
+    assert refined_alpha(1.0, Failing(10), *sample) == 1.0
 
 
 def test_units_compete():

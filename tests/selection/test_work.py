@@ -5,15 +5,9 @@ import torch
 
 from hck.partition import Tree
 from hck.points import as_points
-from hck.selection.work import (
-    GivenShape,
-    Limits,
-    Shape,
-    allowed_work,
-    final_shape,
-    forest_shape,
-    tree_work,
-)
+from hck.selection.candidate import Given, Shape
+from hck.selection.work import Limits, allowed_work, final_shape, forest_shape, tree_work
+from hck.settings import Settings
 
 CPU = torch.device("cpu")
 
@@ -56,26 +50,30 @@ POINTS = as_points(torch.rand(1000, 3, dtype=torch.float64, generator=torch.Gene
 LARGE, SMALL = Limits(1e15), Limits(1e8)
 
 
+def final(limits, rank=None, n_trees=None, **settings):
+    return final_shape(Given("auto", None, rank, n_trees), Settings(1, **settings), POINTS, limits)
+
+
 def test_a_shape_that_is_given_stays():
-    assert final_shape(GivenShape(n_trees=3, leaf_size=50, rank=20), POINTS, LARGE) == Shape(3, 50, 20)
-    assert final_shape(GivenShape(rank=20), POINTS, LARGE) == Shape(1, None, 20)
-    assert final_shape(GivenShape(leaf_size=200), POINTS, SMALL) == Shape(8, 200, 25)
-    assert final_shape(GivenShape(leaf_size=2000), POINTS, SMALL) == Shape(1, 2000, 125)
+    assert final(LARGE, n_trees=3, leaf_size=50, rank=20) == Shape(3, 50, 20)
+    assert final(LARGE, rank=20) == Shape(1, None, 20)
+    assert final(SMALL, leaf_size=200) == Shape(8, 200, 25)
+    assert final(SMALL, leaf_size=2000) == Shape(1, 2000, 125)
 
 
 def test_the_rest_of_a_shape_follows_the_limits():
-    assert final_shape(GivenShape(), POINTS, LARGE) == Shape(1, 1000, 125)
-    assert final_shape(GivenShape(), POINTS, SMALL).n_trees == 8
-    assert final_shape(GivenShape("exact"), POINTS, LARGE).n_trees == 1
+    assert final(LARGE) == Shape(1, 1000, 125)
+    assert final(SMALL).n_trees == 8
+    assert final(LARGE, approximation="exact").n_trees == 1
 
 
 def test_the_leaves_of_a_tree_that_is_given():
     tree = Tree.from_labels([k // 80 for k in range(1000)])
-    assert final_shape(GivenShape(tree=tree), POINTS, LARGE) == Shape(1, 80, 10)
+    assert final(LARGE, partition=tree) == Shape(1, 80, 10)
 
 
 @pytest.mark.parametrize(("name", "most"), [("nystrom", 1000), ("fourier", 1000), ("tapered", 64)])
 def test_ranks_without_a_tree(name, most):
-    assert final_shape(GivenShape(name), POINTS, LARGE) == Shape(1, None, most)
-    assert final_shape(GivenShape(name, n_trees=2), POINTS, SMALL).rank <= most
-    assert final_shape(GivenShape(name, n_trees=2), POINTS, SMALL).n_trees == 2
+    assert final(LARGE, approximation=name) == Shape(1, None, most)
+    assert final(SMALL, approximation=name, n_trees=2).rank <= most
+    assert final(SMALL, approximation=name, n_trees=2).n_trees == 2

@@ -1,6 +1,7 @@
 """What every approximation of a kernel can do on a set of training points."""
 
 from abc import ABC, abstractmethod
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -14,6 +15,8 @@ from hck.kernels.registry import KernelLike
 from hck.partition import Tree
 from hck.points import Points, PointsLike, self_values
 from hck.settings import Settings
+
+P = TypeVar("P", bound=Points)
 
 
 class Approximation(ABC):
@@ -114,3 +117,9 @@ class Approximation(ABC):
         if len(b) != len(self):
             raise ValueError(f"b has {len(b)} rows, but there are {len(self)} points")
         return b if b.ndim == 2 else b[:, None]
+
+
+def part_of(points: P, part: slice) -> P:
+    """Some points that follow each other."""
+    index = torch.arange(part.start, part.stop, device=points.device)
+    return points.take(index)  # type: ignore[return-value]  # of the same kind

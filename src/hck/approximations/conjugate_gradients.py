@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -21,6 +22,12 @@ class Stopping:
     tolerance: float = 1e-6  # of the residual, relative to ‖b‖
     max_iter: int = 1000
     verbose: bool = False
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.tolerance, Real) and self.tolerance > 0):
+            raise ValueError(f"tolerance must be a positive number, got {self.tolerance!r}")
+        if not (isinstance(self.max_iter, Integral) and self.max_iter >= 1):
+            raise ValueError(f"max_iter must be a whole number, at least 1, got {self.max_iter!r}")
 
 
 @dataclass

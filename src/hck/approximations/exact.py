@@ -67,10 +67,7 @@ class Exact(Approximation):
     _kept: dict[tuple[int, int], Tensor] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.tolerance > 0:
-            raise ValueError(f"tolerance must be positive, got {self.tolerance!r}")
-        if not (self.max_iter >= 1 and self.max_iter == int(self.max_iter)):
-            raise ValueError(f"max_iter must be a whole number, at least 1, got {self.max_iter!r}")
+        self.stopping = Stopping(self.tolerance, self.max_iter, self.verbose)
 
     @classmethod
     def from_settings(
@@ -181,7 +178,7 @@ class IterativeFactorization(Factorization):
             lambda p: source @ p + self.noise[:, None] * p,
             source.columns(b),
             self.precondition,
-            Stopping(source.tolerance, source.max_iter, source.verbose),
+            source.stopping,
         )
         if not found.converged:
             warnings.warn(

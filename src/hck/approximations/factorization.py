@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hck.hierarchy.forest import Predictor
 from hck.hierarchy.leave_one_out import leave_one_out
-from hck.points import PointsLike
+from hck.points import Points, PointsLike
 
 if TYPE_CHECKING:
     from hck.approximations.base import Approximation
@@ -131,6 +131,6 @@ def times(columns: Tensor, change: Tensor) -> Tensor:
     return (columns.double() @ change.to(columns.device, torch.float64)).to(columns.dtype)
 
 
-def normal(rows: int, columns: int, like: Tensor, generator: torch.Generator) -> Tensor:
+def normal(rows: int, columns: int, like: Tensor | Points, generator: torch.Generator) -> Tensor:
     """Independent normal numbers, of the type and in the place of others."""
     return torch.randn(rows, columns, generator=generator, dtype=like.dtype, device=like.device)

@@ -12,9 +12,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from hck.approximations.base import Approximation
+from hck.approximations.base import Approximation, part_of
 from hck.approximations.factorization import Factorization, Solution, normal, times
 from hck.backend import linalg
+from hck.backend.parallel import chunks
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Kernel
 from hck.points import Points, PointsLike, as_points_like
@@ -47,14 +48,8 @@ class FeatureMap(Approximation):
 
     def chunks(self, x: Points) -> Iterator[tuple[slice, Tensor]]:
         """The features of all points, some points at a time."""
-        step = max(1, _AT_ONCE // max(1, self.rank, x.values_per_point))
-        for i in range(0, len(x), step):
-            part = slice(i, min(i + step, len(x)))
-            yield part, self.features(self._take(x, part))
-
-    @staticmethod
-    def _take(x: Points, part: slice) -> Points:
-        return x.take(torch.arange(part.start, part.stop, device=x.device))
+        for part in chunks(0, len(x), max(1, _AT_ONCE // max(1, self.rank, x.values_per_point))):
+            yield part, self.features(part_of(x, part))
 
     def product(self, b: Tensor) -> Tensor:
         return self.expand(self.points, self.project(b))
@@ -92,8 +87,7 @@ class FeatureMap(Approximation):
         return FeatureSolution(factor, b, factor.coefficients)
 
     def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
-        like = torch.empty(0, dtype=self.dtype, device=self.device)
-        return self.expand(self.points, normal(self.rank, count, like, generator))
+        return self.expand(self.points, normal(self.rank, count, self.points, generator))
 
     def gradient(self, slope: Slope, within: Tensor) -> list[Tensor]:
         """What a function of the features changes by with each of the kernel's `tensors`.
@@ -102,7 +96,7 @@ class FeatureMap(Approximation):
         """
         total = self.inner_gradient(within)
         for part, phi in self.chunks(self.points):
-            more = self.outer_gradient(self._take(self.points, part), slope(part, phi))
+            more = self.outer_gradient(part_of(self.points, part), slope(part, phi))
             total = [a + b for a, b in zip(total, more, strict=True)]
         return total
 
@@ -118,10 +112,7 @@ class FeatureMap(Approximation):
 class FeatureFactorization(Factorization):
     """K̃ + N = Φ Φᵀ + N by the r × r matrix A = I + Φᵀ N⁻¹ Φ (Woodbury), which is in float64.
 
-    Parameters
-    ----------
-    b : Tensor of shape (n, columns), optional
-        Right-hand sides that are known beforehand: Φᵀ N⁻¹ b is found in the same pass over the points.
+    Of right-hand sides b (n, columns) that are known beforehand, Φᵀ N⁻¹ b is found in the same pass.
     """
 
     approximation: FeatureMap
@@ -138,10 +129,11 @@ class FeatureFactorization(Factorization):
         gram = torch.zeros(rank, rank, dtype=torch.float64, device=points.device)
         projected = gram.new_zeros(rank, 0 if b is None else b.shape[1])
         for part, phi in approximation.chunks(points):
-            scaled = phi.double() * self.noise[part].double().rsqrt()[:, None]
+            weight = variance[part].double().rsqrt()[:, None]
+            scaled = phi.double() * weight
             gram.addmm_(scaled.mT, scaled)
             if b is not None:
-                projected.addmm_(scaled.mT, b[part].double() * self.noise[part].double().rsqrt()[:, None])
+                projected.addmm_(scaled.mT, b[part].double() * weight)
         gram.diagonal().add_(1)
         self.root = linalg.cholesky(gram, "the matrix I + Φᵀ N⁻¹ Φ of a kernel of low rank")
         self.log_determinant = 2 * self.root.diagonal().log().sum() + self.noise.double().log().sum()

@@ -1,13 +1,14 @@
 """Other approximations as preconditioners of the iterations with which the exact kernel is solved."""
 
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from hck.approximations.base import Approximation
+from hck.approximations.conjugate_gradients import Stopping
 from hck.approximations.factorization import Factorization
 from hck.approximations.fourier import Fourier
 from hck.approximations.hierarchical import TREE_KERNELS, TreeKernel
@@ -56,12 +57,9 @@ default="hierarchical"
         if self.preconditioner not in (*PRECONDITIONERS, None):
             known = ", ".join(PRECONDITIONERS)
             raise ValueError(f"unknown preconditioner {self.preconditioner!r}; known: {known}, None")
-        if not (isinstance(self.tolerance, Real) and self.tolerance > 0):
-            raise ValueError(f"tolerance must be a positive number, got {self.tolerance!r}")
-        for name in ("n_trees", "max_iter"):
-            value = getattr(self, name)
-            if not (isinstance(value, Integral) and value >= 1) and (name, value) != ("n_trees", None):
-                raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
+        Stopping(self.tolerance, self.max_iter)  # or an error
+        if self.n_trees is not None and not (isinstance(self.n_trees, Integral) and self.n_trees >= 1):
+            raise ValueError(f"n_trees must be a whole number, at least 1, got {self.n_trees!r}")
 
     @property
     def count(self) -> int:

@@ -1,7 +1,6 @@
 """How close an approximation is to its kernel, and how much there is to approximate."""
 
 from numbers import Integral
-from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -9,9 +8,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from hck.approximations.base import Approximation
-from hck.approximations.eigenvectors import feature_axes, leading
+from hck.approximations.base import Approximation, part_of
+from hck.approximations.eigenvectors import FeatureAxes, RandomState, leading
 from hck.approximations.features import FeatureMap
+from hck.backend.parallel import chunks
 from hck.kernels import make_kernel
 from hck.kernels.registry import KernelLike
 from hck.points import KernelBlocks, Points, PointsLike, as_points
@@ -19,8 +19,6 @@ from hck.points import KernelBlocks, Points, PointsLike, as_points
 __all__ = ["effective_rank", "error", "spectrum"]
 
 _AT_ONCE = 2**24  # numbers of K̃ computed together
-
-RandomState: TypeAlias = int | np.random.RandomState | None
 
 
 @torch.no_grad()
@@ -51,9 +49,7 @@ def error(
     """
     if str(norm) not in ("fro", "2"):
         raise ValueError(f"norm must be 'fro' or '2', got {norm!r}")
-    points = approximation.points
-    index = _draw(len(points), sample, random_state).to(points.device)
-    some = points.take(index)
+    index, some = _draw(approximation.points, sample, random_state)
     exact = KernelBlocks.between(approximation.kernel, some, some).tensor()[0].double()
     rest = _restrict(approximation, some, index).double() - exact
     if str(norm) == "fro":
@@ -110,12 +106,11 @@ def spectrum(
         raise ValueError("x is needed: the points on which to evaluate the kernel")
     kernel = make_kernel(source)
     points = as_points(x, objects=kernel.takes_objects)
-    index = _draw(len(points), sample, random_state)
-    _check_count(count, len(index))
-    some = points.take(index.to(points.device))
+    some = _draw(points, sample, random_state)[1]
+    _check_count(count, len(some))
     matrix = KernelBlocks.between(kernel.to(points.device, points.dtype), some, some).tensor()[0].double()
     values = torch.linalg.eigvalsh(matrix).flip(0)[:count].clamp_min(0)
-    return (values * (len(points) / len(index))).cpu().numpy()
+    return (values * (len(points) / len(some))).cpu().numpy()
 
 
 @torch.no_grad()
@@ -141,7 +136,7 @@ def effective_rank(source: Approximation | ArrayLike, noise: float) -> float:
     if not 0 < noise < float("inf"):
         raise ValueError(f"noise must be positive and finite, got {noise!r}")
     if isinstance(source, FeatureMap):
-        source = feature_axes(source, centred=False)[0].cpu()
+        source = FeatureAxes.of(source, centred=False).values.cpu()
     if isinstance(source, Approximation):
         left = source.factor(noise).inverse_diagonal().double().sum()
         return float(len(source.points) - noise * left)
@@ -154,13 +149,15 @@ def effective_rank(source: Approximation | ArrayLike, noise: float) -> float:
     return float((values / (values + noise)).sum())
 
 
-def _draw(n: int, sample: int, random_state: RandomState) -> Tensor:
-    """Which of n points are in a sample."""
+def _draw(points: Points, sample: int, random_state: RandomState) -> tuple[Tensor, Points]:
+    """Which of the points are in a sample, and these."""
     if not isinstance(sample, Integral) or sample < 1:
         raise ValueError(f"sample must be a whole number, at least 1, got {sample!r}")
-    if n <= sample:
-        return torch.arange(n)
-    return torch.from_numpy(check_random_state(random_state).choice(n, sample, replace=False))
+    index = np.arange(len(points))
+    if len(points) > sample:
+        index = check_random_state(random_state).choice(len(points), sample, replace=False)
+    chosen = torch.from_numpy(index).to(points.device)
+    return chosen, points.take(chosen)
 
 
 def _check_count(count: int, n: int) -> None:
@@ -174,8 +171,6 @@ def _restrict(approximation: Approximation, some: Points, index: Tensor) -> Tens
         phi = approximation.features(some)
         return phi @ phi.mT
     out = torch.empty(len(index), len(index), dtype=some.dtype, device=some.device)
-    step = max(1, _AT_ONCE // len(approximation.points))
-    for i in range(0, len(index), step):
-        here = torch.arange(i, min(i + step, len(index)), device=some.device)
-        out[:, here] = approximation.cross(some.take(here))[index]
+    for part in chunks(0, len(index), max(1, _AT_ONCE // len(approximation.points))):
+        out[:, part] = approximation.cross(part_of(some, part))[index]
     return out

@@ -41,14 +41,8 @@ class Elimination:
     the other, is halved again. Whole fronts of points are eliminated at a time, with dense matrices
     (the multifrontal method; Duff and Reid, 1983).
 
-    Parameters
-    ----------
-    place : Tensor of shape (n, d)
-        The points, neighbours close to each other.
-    start : Tensor of shape (n + 1,)
-        Where each row starts among the nonzeros of the matrix, and where the last one ends.
-    column : Tensor of shape (pairs,)
-        In ascending order in each row.
+    The place (n, d) of points has neighbours close to each other. Rows of the matrix start (n + 1,) among its
+    nonzeros, whose columns (pairs,) are in ascending order in each row.
     """
 
     def __init__(self, place: Tensor, start: Tensor, column: Tensor) -> None:

@@ -154,6 +154,11 @@ class Taper:
         taper = wendland(distance / self.radius, x.n_features, self.smoothness)
         return Pattern(start, column.to(number), taper.to(x.dtype), len(self.points))
 
+    def across(self, kernel: Kernel, x: DensePoints) -> Tensor:
+        """k(x, x') φ for all training points x', as a sparse tensor: shape (points, n)."""
+        pattern = self.pattern(x)
+        return pattern.matrix(pattern.values(kernel, x, self.points))
+
     def _near(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The number of training points that are closer than the radius, which they are, and how close."""
         few = len(x) * len(self.place) < kind_of(x.device).pairs

@@ -13,7 +13,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from hck.approximations.base import Approximation
+from hck.approximations.base import Approximation, part_of
 from hck.approximations.conjugate_gradients import Stopping, conjugate_gradients
 from hck.approximations.factorization import Factorization, normal
 from hck.approximations.sparse_cholesky import Cholesky, Elimination
@@ -92,11 +92,7 @@ class Tapered(Approximation):
 
     @classmethod
     def from_settings(
-        cls,
-        kernel: KernelLike,
-        points: PointsLike,
-        settings: Settings,
-        generator: torch.Generator | None,
+        cls, kernel: KernelLike, points: PointsLike, settings: Settings, generator: torch.Generator | None
     ) -> "Tapered":
         kernel, points = _prepare(kernel, points)
         taper = Taper.of(points, kernel.metric(), settings.rank)
@@ -106,11 +102,10 @@ class Tapered(Approximation):
     def _of(
         cls, kernel: Kernel, taper: Taper, memory_budget: MemoryBudget = None, verbose: bool = False
     ) -> "Tapered":
-        points = taper.points
-        pattern = taper.pattern(points, verbose)
+        pattern = taper.pattern(taper.points, verbose)
         elimination = Elimination(taper.place, pattern.start, pattern.column)
-        budget = resolve_budget(memory_budget, points.device)
-        return cls(kernel, points, taper, pattern, elimination, budget)
+        budget = resolve_budget(memory_budget, taper.points.device)
+        return cls(kernel, taper.points, taper, pattern, elimination, budget)
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Tapered":
         """The same for another kernel, with the same taper."""
@@ -139,7 +134,7 @@ class Tapered(Approximation):
 
     def across(self, x: DensePoints) -> Tensor:
         """k̃(x, X) as a sparse tensor: shape (points, n)."""
-        return _across(self.kernel, self.taper, x)
+        return self.taper.across(self.kernel, x)
 
     def cross(self, x: PointsLike) -> Tensor:
         x = as_points_like(x, self.points)
@@ -157,7 +152,7 @@ class Tapered(Approximation):
 
         If K̃ is singular in this type of numbers, its diagonal is raised by as little as it takes.
         """
-        drawn = normal(len(self), count, self.values, generator).double()
+        drawn = normal(len(self), count, self.points, generator).double()
         least = torch.finfo(self.dtype).eps * float(self.values[self.pattern.diagonal].max())
         for jitter in (0, *(least * 10**k for k in range(1, 5))):
             try:
@@ -230,7 +225,7 @@ class TaperedFactorization(Factorization):
         x = as_points_like(x, source.points)
         out = source.kernel.diagonal(x.x).to(x.dtype)
         for part in self._parts(x):
-            across = source.across(_take(x, part)).to_dense().mT.double()
+            across = source.across(part_of(x, part)).to_dense().mT.double()
             out[part] -= self.cholesky.whiten(across).square().sum(0).to(out.dtype)
         return out
 
@@ -241,9 +236,9 @@ class TaperedFactorization(Factorization):
         across, out = source.across(x), x.x.new_empty(len(x), len(x))
         own = replace(source.taper, points=x)
         for part in self._parts(x):
-            some = _take(x, part)
+            some = part_of(x, part)
             solved = self.cholesky.solve(source.across(some).to_dense().mT.double()).to(x.dtype)
-            out[part] = _across(source.kernel, own, some).to_dense() - (across @ solved).mT
+            out[part] = own.across(source.kernel, some).to_dense() - (across @ solved).mT
         return (out + out.mT) / 2
 
     def _parts(self, x: Points) -> list[slice]:
@@ -279,7 +274,7 @@ class TaperedPredictor:
         x = as_points_like(x, self.points)
         out = self.weights.new_empty(len(x), self.weights.shape[1])
         for part in track(chunks(0, len(x), ROWS), "Predict", verbose):
-            out[part] = _across(self.kernel, self.taper, _take(x, part)) @ self.weights
+            out[part] = self.taper.across(self.kernel, part_of(x, part)) @ self.weights
         return out
 
     @property
@@ -291,12 +286,6 @@ class TaperedPredictor:
         return self.weights.nbytes
 
 
-def _across(kernel: Kernel, taper: Taper, x: DensePoints) -> Tensor:
-    """k̃(x, X) as a sparse tensor: shape (points, n)."""
-    pattern = taper.pattern(x)
-    return pattern.matrix(pattern.values(kernel, x, taper.points))
-
-
 def _prepare(kernel: KernelLike, x: PointsLike) -> tuple[Kernel, DensePoints]:
     points = as_points(x, objects=not isinstance(x, Points) and looks_like_objects(x))
     if not isinstance(points, DensePoints):
@@ -305,7 +294,3 @@ def _prepare(kernel: KernelLike, x: PointsLike) -> tuple[Kernel, DensePoints]:
             "are other approximations"
         )
     return make_kernel(kernel).to(points.device, points.dtype), points
-
-
-def _take(x: DensePoints, part: slice) -> DensePoints:
-    return x.take(torch.arange(part.start, part.stop, device=x.device))

@@ -14,17 +14,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from hck.approximations import Approximation, Iterative
-from hck.approximations.hierarchical import make_blueprint
 from hck.approximations.make import NAMES, approximate, for_other_points
 from hck.backend.device import resolve_device
-from hck.hierarchy import Blueprint
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
 from hck.partition import Cutter, Landmarks, Tree
 from hck.persistence.model import save
 from hck.points import Points, as_points
 from hck.preparation.categories import Categories
-from hck.selection.work import Shape
+from hck.selection.candidate import Shape
 from hck.settings import Settings
 
 Result = TypeVar("Result")
@@ -262,15 +260,6 @@ class HCKEstimator(BaseEstimator):
     def _is_fixed(self) -> bool:
         """Whether nothing about the approximation is random, so that several of it are one."""
         return self._is_exact() or self.approximation == "tapered"
-
-    def _scout(self, kernel: Kernel, points: Points, seed: int, shape: Shape) -> Blueprint:
-        """A tree over some of the points, to compare kernels with."""
-        flat = self.approximation in ("compositional", "independent")
-        kind = self.approximation if flat else "hierarchical"
-        settings = for_other_points(self._settings(shape), points)
-        generator = torch.Generator(points.device).manual_seed(seed)
-        kernel = kernel.to(points.device, points.dtype)
-        return make_blueprint(kernel, points, replace(settings, approximation=kind, verbose=False), generator)
 
     @staticmethod
     def _out(X: Any, values: Tensor) -> Any:

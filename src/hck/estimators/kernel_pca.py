@@ -13,13 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from hck.approximations import Iterative
-from hck.approximations.components import principal_components
+from hck.approximations.eigenvectors import principal_components
 from hck.estimators.base import HCKEstimator, describe_parameters
 from hck.estimators.regressor import HCKRegressor
 from hck.kernels import make_kernel
 from hck.persistence.classes import saved
 from hck.points import DensePoints, Points
-from hck.selection.work import Shape
+from hck.selection.candidate import Shape
 
 
 @saved(

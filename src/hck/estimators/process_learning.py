@@ -14,8 +14,8 @@ from hck.points import Points, VectorPoints
 from hck.preparation.trend import Trend
 from hck.process import Mixture
 from hck.selection import Learned, Learning, Observations, Space, evaluate, learn
-from hck.selection.process import standard_errors, start_lengthscales
-from hck.selection.work import Shape
+from hck.selection.candidate import Shape
+from hck.selection.likelihood import standard_errors, start_lengthscales
 
 
 class ProcessLearning(HCKEstimator):

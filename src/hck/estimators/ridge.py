@@ -25,10 +25,12 @@ from hck.kernels import Kernel
 from hck.partition import Tree
 from hck.points import DensePoints, Points, SparsePoints, as_points, as_points_like
 from hck.selection import Candidate, Observations, Selection
-from hck.selection.auto import MOST_LENGTHSCALES, Given, Units, given_kernel, select
+from hck.selection.auto import MOST_LENGTHSCALES, given_kernel, select
+from hck.selection.candidate import Given, Shape
 from hck.selection.contest import Contest
+from hck.selection.isotropic import Units
 from hck.selection.loss import LOSSES, Loss
-from hck.selection.work import GivenShape, Limits, Shape, allowed_work
+from hck.selection.work import Limits, allowed_work
 
 _MOST_DENSE = 10**8  # numbers: smaller sparse data are made dense where that is faster
 
@@ -181,8 +183,8 @@ class RidgeEstimator(HCKEstimator):
         n, device = len(data), data.points.device
         memory = resolve_budget(self.memory_budget, device)
         limits = Limits(allowed_work(self.fit_time, n, device) / 2, memory)
-        contest = Contest(data, loss, self._scout, limits, rng, bool(self.verbose))
-        return select(self._given(), contest, units, partial(self._approximation, scouting=True))
+        settings = self._settings(Shape(1, self.leaf_size, 1))  # the rank is that of `_given`, or chosen
+        return select(self._given(), Contest(data, loss, settings, limits, rng), units)
 
     def _given(self) -> Given:
         """What is not to be chosen."""
@@ -190,11 +192,9 @@ class RidgeEstimator(HCKEstimator):
             None if isinstance(value, str) else value for value in (self.n_trees, self.rank, self.alpha)
         )
         n_trees = 1 if self._is_fixed() else n_trees
-        tree = self.partition if isinstance(self.partition, Tree) else None
-        shape = GivenShape(self.approximation, n_trees, self.leaf_size, rank, tree)
         blends = self.fit_time == "best" and self.leave_one_out and self.approximation == "hierarchical"
         kernel = given_kernel(self.kernel, self.lengthscale)
-        return Given(kernel, None if alpha is None else float(alpha), shape, blends)
+        return Given(kernel, None if alpha is None else float(alpha), rank, n_trees, blends)
 
     def _train_trees(
         self, equations: Equations, chosen: Selection | Candidate, shape: Shape, seeds: list[int]

@@ -15,8 +15,8 @@ from hck.hierarchy import TreePredictor, share_points
 from hck.points import Points
 from hck.preparation.scaling import Scaling, other_units
 from hck.selection import Candidate, Observations, Selection
-from hck.selection.auto import Units
-from hck.selection.blend import blend_weights
+from hck.selection.isotropic import Units
+from hck.selection.left_out import blend_weights
 from hck.selection.loss import InUnits, Loss
 
 

@@ -277,7 +277,8 @@ RECIPES: dict[type, Recipe] = {
     Categories: Recipe(_take_categories, _make_categories, frozenset({"names", "positions", "values"})),
 }
 
-_OTHER_NAMES = {TreePredictor: "Extension", Parameter: "_Block", Preconditioners: "Guides"}  # that classes have in files of format 1
+# That classes have in files of format 1.
+_OTHER_NAMES = {TreePredictor: "Extension", Parameter: "_Block", Preconditioners: "Guides"}
 NAMES: dict[type, str] = {cls: cls.__name__ for cls in RECIPES} | _OTHER_NAMES
 BY_NAME: dict[str, type] = {name: cls for cls, name in NAMES.items()}
 

@@ -9,7 +9,7 @@ from hck.approximations import TreeKernel
 from hck.kernels import Scaled, make_kernel
 from hck.points import VectorPoints
 from hck.selection.candidate import Candidate
-from hck.selection.contest import AROUND, LEAF, RANK, SCOUTING, SCOUTS, Contest
+from hck.selection.contest import AROUND, LEAF, RANK, SCOUTING, SCOUTS, Contest, scout
 from hck.selection.isotropic import typical_distance
 from hck.selection.left_out import left_out_loss
 from hck.selection.likelihood import Learning, learn
@@ -25,22 +25,11 @@ _BY_LOSS = 4.0 * _STEPS * _SMALL**3  # the work of learning on such samples
 
 @dataclass(frozen=True)
 class Start:
-    """Where learning starts, and how far it may go.
+    """Where learning starts, and how far it may go."""
 
-    Attributes
-    ----------
-    name : str
-        Of the kernel.
-    lengthscales : ndarray of shape (d,)
-    ridge : float
-        The alpha to start from, where there is none to keep to.
-    steps : int
-        The most to take.
-    """
-
-    name: str
-    lengthscales: np.ndarray
-    ridge: float = 0.1
+    name: str  # of the kernel
+    lengthscales: np.ndarray  # (d,)
+    ridge: float = 0.1  # the alpha to start from, where there is none to keep to
     steps: int = _STEPS
 
 
@@ -92,9 +81,9 @@ def by_likelihood(contest: Contest, start: Start, alpha: float | None, work: flo
     found = learn(
         space,
         Observations(points, data.y, noise=each),
-        lambda kernel, some, seed: TreeKernel(contest.plan(kernel, some, seed, SCOUTING)),
+        lambda kernel, some, seed: TreeKernel(scout(kernel, some, SCOUTING.of(contest.settings), seed)),
         contest.rng,
-        Learning("stochastic", steps, size=size, verbose=contest.verbose),
+        Learning("stochastic", steps, size=size, verbose=contest.settings.verbose),
     )
     learned, variance_of_noise = space.at(found.theta)
     assert isinstance(learned, Scaled)
@@ -116,7 +105,7 @@ def by_loss(contest: Contest, start: Start, alpha: float | None) -> Candidate:
         value, gradient = left_out_loss(space, theta, *contest.sample(_SMALL))
         return -value, -gradient
 
-    found = climb(worse, space.start, space.bounds, _STEPS, verbose=contest.verbose)
+    found = climb(worse, space.start, space.bounds, _STEPS, verbose=contest.settings.verbose)
     kernel, learned = space.at(found.theta)
     assert learned is not None
     origin = f"{start.name} with a lengthscale per feature by loss"

@@ -1,23 +1,26 @@
 """Choose kernel, lengthscales, ridge and shape: candidates compete on leave-one-out loss."""
 
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, replace
 
 import numpy as np
-from torch import Tensor
+import torch
+from numpy.typing import ArrayLike
 
 from hck.approximations import Approximation
+from hck.approximations.make import approximate, for_other_points
 from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import mean_variance
 from hck.kernels import Kernel, make_kernel
-from hck.points import Points, VectorPoints
+from hck.kernels.registry import KernelLike
+from hck.points import VectorPoints
 from hck.selection.anisotropic import each_feature
-from hck.selection.candidate import Candidate, Selection
+from hck.selection.candidate import Candidate, Given, Selection, Shape
 from hck.selection.contest import AROUND, SCOUTS, Contest, meet
-from hck.selection.isotropic import ALPHAS, isotropic
-from hck.selection.work import OF_A_RANK, GivenShape, Shape, final_shape
+from hck.selection.isotropic import ALPHAS, Units, isotropic
+from hck.selection.loss import Loss
+from hck.selection.observations import Observations
+from hck.selection.work import OF_A_RANK, final_shape
 
 KERNELS = ("matern32", "matern12", "gaussian", "laplace")  # that "auto" chooses from
 MOST_LENGTHSCALES = 256
@@ -25,60 +28,25 @@ _LITTLE = 1e11  # work, with which there is one kernel to try, in one unit of th
 _BLENDED = 3  # candidates at most whose predictions are averaged
 _REFINED = 20_000  # observations on which the ridge of approximations without a tree is chosen
 
-Units = dict[str, Tensor | None]  # as for `isotropic`
 Chosen = tuple[Candidate, list[Candidate], list[str]]  # the best, those that have met, what was done
 
 
-@dataclass(frozen=True)
-class Given:
-    """What an estimator is given, so that the rest is to be chosen.
-
-    Attributes
-    ----------
-    kernel : Kernel or str
-        A kernel, for which only alpha may be chosen; the name of one, whose lengthscales are chosen; "auto".
-    alpha : float or None
-        None if it is to be chosen.
-    shape : GivenShape
-    blends : bool
-        Whether predictions of several candidates may be averaged.
-    """
-
-    kernel: Kernel | str
-    alpha: float | None
-    shape: GivenShape
-    blends: bool = False
-
-
-def given_kernel(kernel: str | Kernel | Callable[..., Any], lengthscale: Any) -> Kernel | str:
+def given_kernel(kernel: KernelLike, lengthscale: ArrayLike | None) -> Kernel | str:
     """The kernel that is given; its name where lengthscales are "auto"; an error if there is none such."""
     name = "gaussian" if isinstance(kernel, str) and kernel == "auto" else kernel
     made = make_kernel(name, None if isinstance(lengthscale, str) else lengthscale)
     return kernel if isinstance(kernel, str) and isinstance(lengthscale, str) else made
 
 
-def select(
-    given: Given,
-    contest: Contest,
-    units: Units,
-    approximate: Callable[[Kernel, Points, int, Shape], Approximation],
-) -> Selection:
-    """Choose what is not given, with the limits of the contest; training may take as much again.
-
-    Parameters
-    ----------
-    approximate : callable
-        (kernel, points, seed, shape) ↦ what stands in for the kernel of some of the points.
-    """
-    start, name = time.perf_counter(), str(given.shape.approximation)
+def select(given: Given, contest: Contest, units: Units) -> Selection:
+    """Choose what is not given, with the limits of the contest; training may take as much again."""
+    start, name = time.perf_counter(), str(contest.settings.approximation)
     shape, blends = _shape(given, contest)
     if isinstance(given.kernel, Kernel) and given.alpha is not None:
         return Selection(given.kernel, given.alpha, **asdict(shape), approximation=name)
     best, met, notes = choose(contest, given.kernel, given.alpha, units)
     if given.alpha is None and name in OF_A_RANK:
-        best.alpha = refined_alpha(
-            best, contest, lambda kernel, points, seed: approximate(kernel, points, seed, shape)
-        )
+        best.alpha = _refine(best, contest, shape)
         notes.append(f"with this approximation: alpha {best.alpha:.3g}")
     found = Selection(
         best.kernel, best.alpha, **asdict(shape), candidates=met, notes=notes, approximation=name
@@ -93,10 +61,10 @@ def select(
 def _shape(given: Given, contest: Contest) -> tuple[Shape, bool]:
     """The size of what is trained, and whether several candidates are: each has half of the work then."""
     points, limits = contest.data.points, contest.limits
-    shape = final_shape(given.shape, points, limits)
+    shape = final_shape(given, contest.settings, points, limits)
     if not given.blends:
         return shape, False
-    part = final_shape(given.shape, points, replace(limits, work=limits.work / 2))
+    part = final_shape(given, contest.settings, points, replace(limits, work=limits.work / 2))
     # one leaf of all points is worth more than several models
     return (part, True) if part.n_trees == shape.n_trees else (shape, False)
 
@@ -109,9 +77,7 @@ def _joins(candidate: Candidate, best: Candidate, margin: float) -> bool:
 def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: Units) -> Chosen:
     """The best with its best alpha, the candidates that have met, and what was done.
 
-    Parameters
-    ----------
-    kernel, alpha : as of `Given`; one of them is to be chosen
+    Kernel and alpha are those of `Given`; one of them is to be chosen.
     """
     if isinstance(kernel, Kernel):
         tuned = tuned_alpha(contest, kernel)
@@ -155,16 +121,19 @@ def tuned_alpha(contest: Contest, kernel: Kernel) -> Candidate:
     return meet(contest, [given], AROUND, contest.limits.work)[0]
 
 
-def refined_alpha(
-    best: Candidate, contest: Contest, approximate: Callable[[Kernel, Points, int], Approximation]
-) -> float:
-    """The alpha that suits an approximation without a tree best, around that of trees."""
+def _refine(best: Candidate, contest: Contest, shape: Shape) -> float:
+    """The alpha that suits an approximation of another kind than trees best."""
     some, loss = contest.sample(_REFINED)
-    made = approximate(best.kernel, some.points, contest.rng.randint(2**31 - 1))
+    settings = for_other_points(shape.of(replace(contest.settings, verbose=False)), some.points)
+    generator = torch.Generator(some.points.device).manual_seed(contest.rng.randint(2**31 - 1))
+    return refined_alpha(best.alpha, approximate(best.kernel, some.points, settings, generator), some, loss)
+
+
+def refined_alpha(start: float, made: Approximation, some: Observations, loss: Loss) -> float:
+    """The alpha that suits an approximation best, around one to start from."""
     relative = 1.0 if some.noise is None else some.noise
-    found = {best.alpha: np.inf}
-    for factor in (0.03, 0.1, 0.3, 1.0, 3.0):
-        alpha = best.alpha * factor
+    found = {start: np.inf}
+    for alpha in (start * factor for factor in (0.03, 0.1, 0.3, 1.0, 3.0)):
         try:
             others = made.ridge(alpha * relative, some.y, left_out=True)[1]
         except NotPositiveDefiniteError:

@@ -1,34 +1,50 @@
-"""What competes, and what was chosen."""
+"""What is given, what competes, and what was chosen."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hck.kernels import Kernel
-from hck.selection.work import Shape
+from hck.settings import Settings
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a forest."""
+
+    n_trees: int
+    leaf_size: int | None  # None: between rank and twice as much
+    rank: int
+
+    def of(self, settings: Settings) -> Settings:
+        """Settings with this size."""
+        return replace(settings, leaf_size=self.leaf_size, rank=self.rank)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What an estimator is given of what can be chosen; None is to be chosen.
+
+    A kernel may also be the name of one, whose lengthscales are chosen, or "auto". With `blends`, predictions
+    of several candidates may be averaged.
+    """
+
+    kernel: Kernel | str
+    alpha: float | None = None
+    rank: int | None = None
+    n_trees: int | None = None
+    blends: bool = False
 
 
 @dataclass
 class Candidate:
-    """A kernel and a ridge, and how well they do.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    alpha : float
-    origin : str
-        How it was found.
-    name : str
-        Of the kernel.
-    loss : float
-        On left-out observations: squared error relative to the variance, or −log p(class).
-    """
+    """A kernel and a ridge, and how well they do."""
 
     kernel: Kernel
     alpha: float
-    origin: str
-    name: str = ""
-    loss: float = np.nan
+    origin: str  # how it was found
+    name: str = ""  # of the kernel
+    loss: float = np.nan  # on left-out observations: squared error relative to the variance, or −log p(class)
     many: bool = False  # lengthscales
     weight: float = 0.0  # in the mean of several
 

@@ -1,51 +1,51 @@
 """Where candidates compete: left-out observations, and trees that are the same for all of them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
+from hck.approximations.hierarchical import make_blueprint
+from hck.approximations.make import for_other_points
 from hck.hierarchy.blueprint import Blueprint
 from hck.kernels import Kernel
 from hck.points import Points
-from hck.selection.candidate import Candidate
+from hck.selection.candidate import Candidate, Shape
 from hck.selection.left_out import left_out_means
 from hck.selection.loss import Loss
 from hck.selection.observations import Observations
-from hck.selection.work import UNKNOWN, Limits, Shape, tree_work
+from hck.selection.work import UNKNOWN, Limits, tree_work
+from hck.settings import Settings
 
 SCOUTS = 4000  # observations on which kernels are first compared
 LEAF, RANK = 512, 64
 SCOUTING = Shape(1, LEAF, RANK)  # the trees with which they are
 AROUND = (0.3, 1.0, 3.0)  # multiples of an alpha to try
+FLAT = ("compositional", "independent")  # whose trees are as flat where kernels are compared
 _MEETING = 1024  # the size of leaves where candidates meet
 
-Plan = Callable[[Kernel, Points, int, Shape], Blueprint]
+
+def scout(kernel: Kernel, points: Points, settings: Settings, seed: int) -> Blueprint:
+    """A tree over some of the points, to compare kernels with."""
+    kind = settings.approximation if settings.approximation in FLAT else "hierarchical"
+    settings = for_other_points(replace(settings, approximation=kind, verbose=False), points)
+    generator = torch.Generator(points.device).manual_seed(seed)
+    return make_blueprint(kernel.to(points.device, points.dtype), points, settings, generator)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Some observations, and trees over them: the same for all kernels that are compared.
-
-    Attributes
-    ----------
-    some : Observations
-    loss : Loss
-        Of predictions of these.
-    seeds : list of int
-        One for each tree.
-    """
+    """Some observations, and trees over them, one for each seed: the same for all kernels."""
 
     some: Observations
-    loss: Loss
-    plan: Plan
-    shape: Shape
+    loss: Loss  # of predictions of these
+    settings: Settings
     seeds: list[int]
 
     def losses(self, kernel: Kernel, alphas: list[float]) -> list[float]:
         """The loss of left-out observations for each alpha; infinite where it cannot be computed."""
-        plans = (self.plan(kernel, self.some.points, seed, self.shape) for seed in self.seeds)
-        means = left_out_means(self.some, alphas, plans)
+        trees = (scout(kernel, self.some.points, self.settings, seed) for seed in self.seeds)
+        means = left_out_means(self.some, alphas, trees)
         return [self.loss(mean) if np.isfinite(mean).all() else np.inf for mean in means]
 
     def best(self, kernel: Kernel, alphas: list[float]) -> tuple[float, float]:
@@ -57,27 +57,16 @@ class Comparison:
 
 @dataclass
 class Contest:
-    """What candidates are made from and compared on.
+    """What candidates are made from and compared on, with what choosing may take.
 
-    Attributes
-    ----------
-    data : Observations
-        y has columns, without their mean; `noise`, if there is one, is relative to alpha.
-    loss : Loss
-        Of left-out means of all observations.
-    plan : callable
-        (kernel, points, seed, shape) ↦ a blueprint.
-    limits : Limits
-        What choosing may take.
-    rng : RandomState
+    The data have columns without their mean; their noise, if there is one, is relative to alpha.
     """
 
     data: Observations
-    loss: Loss
-    plan: Plan
+    loss: Loss  # of left-out means of all observations
+    settings: Settings  # of what is trained, but for its size
     limits: Limits
     rng: np.random.RandomState
-    verbose: bool = False
 
     def sample(self, size: int) -> tuple[Observations, Loss]:
         """Some observations at random, and the loss for them."""
@@ -87,7 +76,7 @@ class Contest:
     def compare_on(self, sample: tuple[Observations, Loss], shape: Shape = SCOUTING) -> Comparison:
         """Compare with trees of a shape over a sample."""
         seeds = self.rng.randint(2**31 - 1, size=shape.n_trees).tolist()
-        return Comparison(*sample, self.plan, shape, seeds)
+        return Comparison(*sample, shape.of(self.settings), seeds)
 
 
 def meet(
@@ -95,10 +84,7 @@ def meet(
 ) -> list[Candidate]:
     """Compare candidates on more points and with larger leaves; the best first.
 
-    Parameters
-    ----------
-    alphas : tuple of float
-        Multiples of a candidate's alpha to try. Where the best is at an end, one more beyond it is tried.
+    Multiples of a candidate's alpha are tried, and where the best is at an end, one more beyond it.
     """
     size = _meeting_size(contest, 2 * len(candidates) * len(alphas), work)
     leaf = min(_MEETING, size)

@@ -2,21 +2,22 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from torch import Tensor
 
+from hck.approximations.hierarchical import make_blueprint
 from hck.backend.progress import track
-from hck.hierarchy.blueprint import Blueprint, default_jitter
+from hck.hierarchy.blueprint import Blueprint
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
-from hck.points import as_points
+from hck.points import PointsLike, as_points
 from hck.selection.isotropic import stretched
 from hck.selection.left_out import left_out_each
-from hck.settings import Settings
+from hck.settings import Option, Settings
 
 SCORES = ("left_out", "gcv")
 
@@ -25,15 +26,9 @@ SCORES = ("left_out", "gcv")
 class Trial:
     """A kernel and a ridge, and how well they do.
 
-    Attributes
-    ----------
-    kernel : Kernel
-    alpha : float
-    left_out : float
-        The mean squared error of observations predicted from all others, relative to their variance.
-    gcv : float
-        Generalised cross-validation, relative to the variance: n ‖(I − A) y‖² / tr(I − A)² for the matrix A
-        that takes y to the fitted values. It is leave-one-out with all leverages made equal.
+    `left_out` is the mean squared error of observations predicted from all others, and `gcv` generalised
+    cross-validation, n ‖(I − A) y‖² / tr(I − A)² for the matrix A that takes y to the fitted values, which is
+    leave-one-out with all leverages made equal; both relative to the variance of y.
     """
 
     kernel: Kernel
@@ -61,23 +56,18 @@ class Search:
 
 
 def search(
-    X: Any,
-    y: Any,
+    X: PointsLike,
+    y: ArrayLike | Tensor,
     kernels: Sequence[Kernel],
     alphas: Sequence[float],
     *,
     score: str = "left_out",
     refine: int = 0,
-    rank: int = 128,
-    leaf_size: int | None = None,
     n_trees: int = 1,
-    partition: Any = "random_projection",
-    landmarks: Any = "uniform",
-    jitter: float | None = None,
-    device: Any = None,
-    memory_budget: Any = None,
+    device: torch.device | str | None = None,
     random_state: int = 0,
     verbose: bool = False,
+    **options: Option,
 ) -> Search:
     """Try kernels with ridges, and perhaps go on from the best.
 
@@ -97,8 +87,10 @@ def search(
     refine : int
         How many more to try by the simplex method of Nelder and Mead, that multiplies all lengthscales, and
         alpha, by any numbers.
-    rank, leaf_size, n_trees, partition, landmarks, jitter, device, memory_budget : as for `HCKRegressor`
-    random_state : int
+    n_trees, device, random_state, verbose : as for `HCKRegressor`
+    **options
+        The `rank`, 128 by default, and more of `hck.settings.Settings`, as for `HCKRegressor`: `leaf_size`,
+        `partition`, `landmarks`, `jitter`, `memory_budget`, and the `approximation`, if a tree makes it.
 
     Examples
     --------
@@ -129,17 +121,16 @@ def search(
     target = target[:, None] if target.ndim == 1 else target
     target = target - target.mean(0)
     seeds = np.random.RandomState(random_state).randint(2**31 - 1, size=n_trees).tolist()
-    settings = Settings(rank, leaf_size, partition, landmarks, jitter, memory_budget)
+    settings = Settings(**{"rank": 128, **options})
     first = kernels[0].to(points.device, points.dtype)
-    plans = [
-        Blueprint.of(first, points, settings, torch.Generator(points.device).manual_seed(seed))
+    trees = [
+        make_blueprint(first, points, settings, torch.Generator(points.device).manual_seed(seed))
         for seed in seeds
     ]
 
     def attempt(kernel: Kernel, ridges: Sequence[float]) -> list[Trial]:
         here = kernel.to(points.device, points.dtype)
-        own = default_jitter(here, points) if jitter is None else jitter
-        return _scores(kernel, [plan.with_kernel(here, own) for plan in plans], target, ridges)
+        return _scores(kernel, [tree.with_kernel(here, settings.jitter) for tree in trees], target, ridges)
 
     trials: list[Trial] = []
     for kernel in track(list(kernels), "Search", verbose):
@@ -150,28 +141,24 @@ def search(
 
 
 @torch.no_grad()
-def _scores(
-    kernel: Kernel, plans: list[Blueprint], y: Tensor, alphas: Sequence[float]
-) -> list[Trial]:  # fmt: skip
+def _scores(kernel: Kernel, trees: list[Blueprint], y: Tensor, alphas: Sequence[float]) -> list[Trial]:
     """Scores of the mean over trees, for each alpha; infinite where the matrix is not positive definite."""
-    n, spread = len(y), y.square().mean(0).where(y.square().mean(0) > 0, 1.0)
-    error = [torch.zeros_like(y) for _ in alphas]
-    rest = [torch.zeros_like(y) for _ in alphas]
-    trace = [0.0 for _ in alphas]
-    for plan in plans:
-        for k, (alpha, left_out) in enumerate(zip(alphas, left_out_each(plan, y, alphas), strict=True)):
-            if left_out is None:
-                error[k] += torch.inf
-                continue
-            residual = y - left_out.mean
-            error[k] += residual / len(plans)
-            rest[k] += alpha * residual / left_out.variance[:, None] / len(plans)
-            trace[k] += float((alpha / left_out.variance).sum()) / len(plans)
+    variance = y.square().mean(0)
+    variance = variance.where(variance > 0, 1.0)
+    found = [list(left_out_each(tree, y, alphas)) for tree in trees]
     trials = []
-    for alpha, each, remaining, total in zip(alphas, error, rest, trace, strict=True):
-        lost = float((each.square().mean(0) / spread).mean())
-        gcv = float((remaining.square().sum(0) * n / total**2 / spread).mean()) if total else np.inf
-        trials.append(Trial(kernel, float(alpha), lost, gcv if np.isfinite(lost) else np.inf))
+    for alpha, of_trees in zip(alphas, zip(*found, strict=True), strict=True):
+        known = [each for each in of_trees if each is not None]
+        if len(known) < len(trees):
+            trials.append(Trial(kernel, float(alpha), np.inf, np.inf))
+            continue
+        error = sum(y - each.mean for each in known) / len(trees)
+        # I − A = alpha (K̃ + alpha)⁻¹, whose diagonal is alpha / variance
+        rest = sum(alpha * (y - each.mean) / each.variance[:, None] for each in known) / len(trees)
+        trace = sum(float((alpha / each.variance).sum()) for each in known) / len(trees)
+        lost = float((error.square().mean(0) / variance).mean())
+        gcv = float((len(y) * rest.square().sum(0) / trace**2 / variance).mean())
+        trials.append(Trial(kernel, float(alpha), lost, gcv if np.isfinite([lost, gcv]).all() else np.inf))
     return trials
 
 

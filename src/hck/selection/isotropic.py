@@ -1,5 +1,7 @@
 """One lengthscale for all features: a grid, refined once."""
 
+from typing import TypeAlias
+
 import numpy as np
 import torch
 from sklearn.metrics.pairwise import euclidean_distances
@@ -14,24 +16,18 @@ from hck.selection.contest import SCOUTS, Contest
 _FACTORS = tuple(2.0**k for k in range(-4, 3))  # lengthscales, times a typical distance
 ALPHAS = (1e-3, 1e-2, 1e-1, 1.0)  # times the mean of k(x, x)
 
+# Units of the features (d,) in which there is one lengthscale for all, by what they are called; None for the
+# features as they are.
+Units: TypeAlias = dict[str, Tensor | None]
+
 
 def isotropic(
-    contest: Contest,
-    names: list[str],
-    units: dict[str, Tensor | None],
-    alphas: list[float] | None,
+    contest: Contest, names: list[str], units: Units, alphas: list[float] | None
 ) -> list[Candidate]:
     """For each kernel the best unit, lengthscale and alpha of a grid that is refined once; the best first.
 
-    The first kernel tries all units, the others those in which the first was best.
-
-    Parameters
-    ----------
-    units : dict
-        Units of the features (d,) in which there is one lengthscale for all, by what they are called; None
-        for the features as they are.
-    alphas : list of float or None
-        None if they are to be chosen.
+    The first kernel tries all units, the others those in which the first was best. Alphas that are None are
+    to be chosen.
     """
     comparison = contest.compare_on(contest.sample(SCOUTS))
     points = comparison.some.points

@@ -1,9 +1,14 @@
-"""Observations predicted from all others: with trees, or in small samples with the exact kernel."""
+"""Observations predicted from all others: with trees, or in small samples with the exact kernel.
+
+And what follows from that for the weights of several models.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
+from scipy.optimize import nnls
 from torch import Tensor
 
 from hck.backend import linalg
@@ -18,23 +23,21 @@ from hck.selection.space import Space
 
 
 @torch.no_grad()
-def left_out_means(
-    data: Observations, alphas: list[float], plans: Iterable[Blueprint]
-) -> list[np.ndarray]:  # fmt: skip
+def left_out_means(data: Observations, alphas: list[float], trees: Iterable[Blueprint]) -> list[np.ndarray]:
     """For each alpha, every observation predicted from all others: arrays of shape (n, columns).
 
     Averaged over trees. Tree, landmarks and the kernel's blocks are computed once for all alphas. NaN where
     the matrix is not positive definite.
     """
-    y, trees = data.columns, 0
+    y, count = data.columns, 0
     total = [np.zeros(tuple(y.shape)) for _ in alphas]
     relative = 1.0 if data.noise is None else data.noise.to(data.points.device)
-    for plan in plans:
-        trees += 1
-        found = left_out_each(plan, y, [alpha * relative for alpha in alphas])
+    for tree in trees:
+        count += 1
+        found = left_out_each(tree, y, [alpha * relative for alpha in alphas])
         for each, left_out in zip(total, found, strict=True):
             each += np.nan if left_out is None else left_out.mean.double().cpu().numpy()
-    return [each / trees for each in total]
+    return [each / count for each in total]
 
 
 def left_out_each(
@@ -56,7 +59,7 @@ def left_out_each(
 @torch.no_grad()
 def left_out_loss(
     space: Space, theta: np.ndarray, sample: Observations, loss: Loss
-) -> tuple[float, np.ndarray]:  # fmt: skip
+) -> tuple[float, np.ndarray]:
     """The loss of left-out observations with the exact kernel, and its gradient by theta.
 
     ::
@@ -64,12 +67,8 @@ def left_out_loss(
         Q = (K + noise)⁻¹,   w = Q y,   μ_i = y_i − w_i / Q_ii
         ∂loss/∂K = Q (g/q) wᵀ − Q diag(g w / q²) Q,   with g = ∂loss/∂μ and q the diagonal of Q
 
-    It takes O(n³) operations and O(n²) memory.
-
-    Parameters
-    ----------
-    space : Space
-        With the noise relative to that of each observation, if `sample` has any.
+    It takes O(n³) operations and O(n²) memory. If the sample has a noise for each observation, that of the
+    space is relative to it.
     """
     points = sample.points
     y = sample.columns.to(points.device, points.dtype)
@@ -92,3 +91,27 @@ def left_out_loss(
     known = {id(tensor): part for tensor, part in zip(kernel.tensors(), found, strict=True)}
     gradient = [at_noise if tensor is noise else known[id(tensor)] for tensor in tensors]
     return value, space.log_gradient(theta, gradient)
+
+
+def blend_weights(
+    predicted: Sequence[np.ndarray], y: np.ndarray, weight: ArrayLike | None = None
+) -> np.ndarray:
+    """Weights, none negative and 1 in all, with which a mean of predictions has the least squared error.
+
+    Stacking (Wolpert, 1992; Breiman, 1996), with what each model predicts (n, columns) of left-out
+    observations, which may have weights (n,). Those below a hundredth are 0.
+
+    Examples
+    --------
+    >>> y = np.array([[1.0], [2.0], [3.0]])
+    >>> blend_weights([y + 1, y - 1], y).round(6)
+    array([0.5, 0.5])
+    """
+    scale = np.ones((len(y), 1)) if weight is None else np.sqrt(np.asarray(weight))[:, None]
+    rest = np.stack([((each - y) * scale).ravel() for each in predicted], 1)
+    # Σ w = 1, so that the error of the mean is the mean of errors: minimise ‖rest w‖ with a heavy row for Σ w
+    root = np.asarray(np.linalg.qr(rest, mode="r"))
+    heavy = 1e4 * max(float(np.abs(root).max()), 1e-300)
+    found = nnls(np.vstack([root, np.full((1, root.shape[1]), heavy)]), np.r_[np.zeros(len(root)), heavy])[0]
+    found = np.where(found < 0.01, 0, found)
+    return found / found.sum()

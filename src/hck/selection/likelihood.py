@@ -1,15 +1,15 @@
-"""Parameters of the largest likelihood."""
+"""Parameters of the largest likelihood: where learning starts, how it goes on, how sure its end is."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from hck.approximations import Approximation
 from hck.kernels import Kernel
-from hck.points import Points
+from hck.points import DensePoints, Points, VectorPoints
 from hck.process import log_likelihood
 from hck.selection.maximise import Effort, Function, Learned, climb, maximise_in_rounds
 from hck.selection.observations import Observations
@@ -20,27 +20,16 @@ from hck.selection.space import Space
 class Learning:
     """How to learn.
 
-    Attributes
-    ----------
-    optimizer : {"lbfgs", "stochastic"}
-        L-BFGS on one sample of the points, with a tree that is made anew a few times; or Adam with a fresh
-        sample and a fresh tree at every step.
-    steps : int
-        The most iterations, or the number of steps.
-    restarts : int
-        Further starts of L-BFGS.
-    size : int, optional
-        The most points to learn on.
-    start : ndarray, optional
-        theta to start from, if not that of the space.
+    By "lbfgs", on one sample of the points, with a tree that is made anew a few times; or, "stochastic", by
+    Adam with a fresh sample and a fresh tree at every step.
     """
 
     optimizer: str = "stochastic"
-    steps: int = 100
-    restarts: int = 0
-    size: int | None = None
+    steps: int = 100  # of L-BFGS the most
+    restarts: int = 0  # of L-BFGS
+    size: int | None = None  # the most points to learn on
     jitter: float | None = None
-    start: np.ndarray | None = None
+    start: np.ndarray | None = None  # theta, if not that of the space
     verbose: bool = False
 
 
@@ -49,7 +38,7 @@ def evaluate(
     space: Space,
     source: Approximation,
     data: Observations,
-    theta: Any,
+    theta: ArrayLike,
     jitter: float | None = None,
     gradient: bool = True,
 ) -> tuple[float, np.ndarray]:
@@ -66,16 +55,13 @@ def evaluate(
 def learn(
     space: Space,
     data: Observations,
-    plan: Callable[[Kernel, Points, int], Approximation],
+    approximate: Callable[[Kernel, Points, int], Approximation],
     rng: np.random.RandomState,
     how: Learning,
 ) -> Learned:
     """theta of the largest likelihood, with priors if there are any; the objective is per observation.
 
-    Parameters
-    ----------
-    plan : callable
-        (kernel, points, seed) ↦ what stands in for the kernel.
+    `approximate` makes of a kernel, points and a seed what stands in for the kernel.
     """
     start = space.start if how.start is None else how.start
     size = len(data) if how.size is None else min(how.size, len(data))
@@ -90,7 +76,7 @@ def learn(
         seed = rng.randint(2**31 - 1)
 
         def around(theta: np.ndarray) -> Function:
-            source = plan(space.at(theta)[0], part.points, seed)
+            source = approximate(space.at(theta)[0], part.points, seed)
             return lambda theta: value(source, part, theta)
 
         effort = Effort(how.steps, how.restarts, rng, verbose=how.verbose)
@@ -98,6 +84,37 @@ def learn(
 
     def fresh(theta: np.ndarray, _: int) -> tuple[float, np.ndarray]:
         part = data.draw(size, rng)[0]
-        return value(plan(space.at(theta)[0], part.points, rng.randint(2**31 - 1)), part, theta)
+        source = approximate(space.at(theta)[0], part.points, rng.randint(2**31 - 1))
+        return value(source, part, theta)
 
     return climb(fresh, start, space.bounds, how.steps, verbose=how.verbose)
+
+
+def standard_errors(
+    gradient: Callable[[np.ndarray], np.ndarray], theta: np.ndarray, step: float
+) -> np.ndarray:
+    """Standard errors of parameters from the observed Fisher information: shape (parameters,).
+
+    That is minus the second derivatives of a log-likelihood, here differences of its gradient. NaN where
+    there is no maximum.
+    """
+    rows = []
+    for move in step * np.eye(len(theta)):
+        rows.append((gradient(theta - move) - gradient(theta + move)) / (2 * step))
+    information = np.reshape(rows, (len(theta), -1))
+    values, vectors = np.linalg.eigh((information + information.T) / 2)
+    known = values > 1e-12 * np.abs(values).max()
+    variance = (vectors[:, known] ** 2) @ (1 / values[known])
+    unknown = (vectors[:, ~known] ** 2).sum(1) > 1e-6  # some of it is along a flat direction
+    return np.sqrt(np.where(unknown, np.nan, variance))
+
+
+def start_lengthscales(points: VectorPoints) -> np.ndarray:
+    """√d standard deviations of each feature, and 1 for those that are constant: shape (d,)."""
+    every = torch.arange(len(points), device=points.device)
+    variance = points.variance(every, torch.zeros_like(every), 1)[0].double().clamp_min(0)
+    mean = points.mean(every, torch.zeros_like(every), 1)[0].double().abs()
+    rounding = 1e-12 if points.dtype == torch.float64 else 1e-4
+    rounding = rounding if isinstance(points, DensePoints) else max(rounding, 1e-6)
+    constant = (variance.sqrt() <= rounding * mean).cpu()
+    return np.where(constant, 1.0, np.sqrt(points.n_features * variance.cpu().numpy()))

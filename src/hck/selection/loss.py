@@ -20,14 +20,9 @@ class Loss(ABC):
         What is to be predicted.
     weight : ndarray of shape (n,), optional
         How much each of them counts.
-
-    Attributes
-    ----------
-    margin : float
-        By what part lengthscales for each feature have to lower the loss to be preferred to one for all.
     """
 
-    margin: float = 0.0
+    margin: float = 0.0  # by what part lengthscales per feature have to lower the loss to be preferred to one
 
     def __init__(self, observed: np.ndarray, weight: np.ndarray | None = None) -> None:
         self.observed = observed
@@ -47,13 +42,7 @@ class Loss(ABC):
 
 
 class SquaredError(Loss):
-    """The mean squared error, of each column relative to the variance of y; weighted, if there are weights.
-
-    Parameters
-    ----------
-    observed : ndarray of shape (n, columns)
-        y.
-    """
+    """The mean squared error of y (n, columns), relative to the variance of each column; maybe weighted."""
 
     def __init__(self, observed: np.ndarray, weight: np.ndarray | None = None) -> None:
         super().__init__(np.asarray(observed, dtype=float), weight)
@@ -69,13 +58,7 @@ class SquaredError(Loss):
 
 
 class LogLoss(Loss):
-    """The mean of −log p(class), after calibration; weighted, if there are weights.
-
-    Parameters
-    ----------
-    observed : ndarray of int of shape (n,)
-        The number of each observation's class.
-    """
+    """The mean of −log p(class) of classes' numbers (n,), after calibration; maybe weighted."""
 
     margin = 0.2  # lengthscales are learned as if ±1 were Gaussian, so that they fit labels too closely
 
@@ -117,30 +100,17 @@ class Calibration:
 
     Two classes have one column of values, that of the second class against the first. There are no biases, so
     that the most probable class is the one with the largest value.
-
-    Attributes
-    ----------
-    slope : float
-    loss : float
-        The mean of −log p(class) on the observations that it was fitted to.
     """
 
     slope: float
-    loss: float = np.nan
+    loss: float = np.nan  # the mean of −log p(class) on the observations that it was fitted to
 
     @classmethod
-    def fit(
-        cls, decision: np.ndarray, code: np.ndarray, weight: np.ndarray | None = None
-    ) -> "Calibration":  # fmt: skip
+    def fit(cls, decision: np.ndarray, code: np.ndarray, weight: np.ndarray | None = None) -> "Calibration":
         """The slope of the largest likelihood.
 
-        Parameters
-        ----------
-        decision : ndarray of shape (n, classes), or (n, 1) for two classes
-            Of observations that were left out: others are too sure of themselves.
-        code : ndarray of shape (n,)
-            The number of each observation's class.
-        weight : ndarray of shape (n,), optional
+        By decision values (n, classes), or (n, 1) for two, of observations that were left out: others are too
+        sure of themselves. The code (n,) is the number of each one's class; they may have weights (n,).
         """
         scores, every, share = _scores(decision), np.arange(len(code)), _shares(weight, len(code))
 

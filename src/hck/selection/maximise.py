@@ -18,20 +18,11 @@ Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 @dataclass
 class Learned:
-    """Where a search ended.
+    """Where a search ended."""
 
-    Attributes
-    ----------
-    theta : ndarray of shape (parameters,)
-    value : float
-    history : list of float
-        The objective at each step; of the best restart.
-    converged : bool
-    """
-
-    theta: np.ndarray
+    theta: np.ndarray  # (parameters,)
     value: float
-    history: list[float]
+    history: list[float]  # the objective at each step; of the best restart
     converged: bool
 
 
@@ -39,37 +30,23 @@ class Learned:
 class Effort:
     """How far L-BFGS goes.
 
-    Attributes
-    ----------
-    max_iter : int
-    restarts : int
-        Further starts are normal around the first, with a standard deviation of 1, within the bounds.
-    rng : RandomState, optional
-        For restarts.
-    tolerance : float
-        Of the objective, which is per observation, and of its gradient.
+    Further starts are normal around the first, with a standard deviation of 1, within the bounds.
     """
 
     max_iter: int = 100
     restarts: int = 0
-    rng: np.random.RandomState | None = None
-    tolerance: float = 1e-6
+    rng: np.random.RandomState | None = None  # for restarts
+    tolerance: float = 1e-6  # of the objective, which is per observation, and of its gradient
     verbose: bool = False
 
 
 _USUAL = Effort()
 
 
-def maximise(
-    function: Function, start: np.ndarray, bounds: np.ndarray, effort: Effort = _USUAL
-) -> Learned:  # fmt: skip
-    """L-BFGS within bounds, from the start and from more places around it.
+def maximise(function: Function, start: np.ndarray, bounds: np.ndarray, effort: Effort = _USUAL) -> Learned:
+    """L-BFGS within bounds (parameters, 2), from the start and from more places around it.
 
-    Parameters
-    ----------
-    function : callable
-        theta ↦ the objective and its gradient. Per observation, so that `tolerance` means something.
-    bounds : ndarray of shape (parameters, 2)
+    The function is theta ↦ the objective and its gradient, per observation as the tolerance is.
     """
     rng = np.random.RandomState(0) if effort.rng is None else effort.rng
     places = [start]
@@ -98,12 +75,6 @@ def maximise_in_rounds(
 
     The first round tries the restarts. Rounds end after a quarter of the iterations, and there are no more
     when one has converged and moved no parameter by a twentieth, or when all iterations are done.
-
-    Parameters
-    ----------
-    make : callable
-        theta ↦ the function to maximise around there.
-    others : as for `maximise`
     """
     theta, history, left = start, [], effort.max_iter
     each = max(1, -(-effort.max_iter // _ROUNDS))
@@ -154,10 +125,7 @@ def climb(
 ) -> Learned:
     """Adam with a rate that falls to 0 along a cosine; the end is the mean of the last tenth of the path.
 
-    Parameters
-    ----------
-    function : callable
-        (theta, step) ↦ the objective and its gradient, both perhaps noisy.
+    The function is (theta, step) ↦ the objective and its gradient, both perhaps noisy.
     """
     theta, before = start.copy(), start
     history: list[float] = []

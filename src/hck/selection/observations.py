@@ -11,22 +11,12 @@ from hck.points import Points
 
 @dataclass
 class Observations:
-    """What is learned from.
-
-    Attributes
-    ----------
-    points : Points
-    y : Tensor of shape (n,) or (n, columns)
-    trend : Tensor of shape (n, trends), or None
-        Features in which the mean is linear.
-    noise : Tensor of shape (n,), or None
-        Variances of the noise, where they are known.
-    """
+    """What is learned from."""
 
     points: Points
-    y: Tensor
-    trend: Tensor | None = None
-    noise: Tensor | None = None
+    y: Tensor  # (n,) or (n, columns)
+    trend: Tensor | None = None  # (n, trends): features in which the mean is linear
+    noise: Tensor | None = None  # (n,): variances of the noise, where they are known
 
     def __len__(self) -> int:
         return len(self.y)
@@ -39,10 +29,10 @@ class Observations:
     def take(self, rows: np.ndarray) -> "Observations":
         """Some of them."""
         index = torch.from_numpy(rows)
-        rest = (None if part is None else part[index.to(part.device)] for part in (self.trend, self.noise))
-        return Observations(
-            self.points.take(index.to(self.points.device)), self.y[index.to(self.y.device)], *rest
-        )  # fmt: skip
+        parts = (self.y, self.trend, self.noise)
+        y, *rest = (None if part is None else part[index.to(part.device)] for part in parts)
+        assert y is not None
+        return Observations(self.points.take(index.to(self.points.device)), y, *rest)
 
     def draw(self, size: int, rng: np.random.RandomState) -> "tuple[Observations, np.ndarray]":
         """`size` of them at random, in their order, and which; all if there are no more."""

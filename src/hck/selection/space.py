@@ -3,10 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.kernels import Kernel
@@ -30,28 +30,19 @@ class Space:
     """What can be learned: theta is the vector of logarithms of all parameters that are not fixed.
 
     Made by `Space.of`.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        With the values at the start.
-    noise : float or None
-        The variance of the noise at the start; None if it is known for each observation.
-    blocks : tuple of Parameter
-        What is learned, in the order of theta.
     """
 
-    kernel: Kernel
-    noise: float | None
-    blocks: tuple[Parameter, ...]
+    kernel: Kernel  # with the values at the start
+    noise: float | None  # its variance at the start; None if it is known for each observation
+    blocks: tuple[Parameter, ...]  # what is learned, in the order of theta
 
     @classmethod
     def of(
         cls,
         kernel: Kernel,
         noise: float | None,
-        bounds: Mapping[str, Any] | None = None,
-        priors: Mapping[str, Any] | None = None,
+        bounds: Mapping[str, ArrayLike] | None = None,
+        priors: Mapping[str, ArrayLike] | None = None,
         scale: float = 1.0,
     ) -> "Space":
         """The parameters of a kernel, and the noise unless it is None.
@@ -67,7 +58,7 @@ class Space:
             The variance of the observations.
         """
         bounds, priors = dict(bounds or {}), dict(priors or {})
-        values: dict[str, Any] = {name: _array(value) for name, value in kernel.parameters().items()}
+        values = {name: _array(value) for name, value in kernel.parameters().items()}
         if noise is not None:
             values[NOISE] = np.asarray(float(noise))
         for what, given in (("bounds", bounds), ("priors", priors)):
@@ -114,7 +105,7 @@ class Space:
             found += numbered if each.value.ndim else [each.name]
         return found
 
-    def split(self, theta: Any) -> dict[str, np.ndarray]:
+    def split(self, theta: ArrayLike) -> dict[str, np.ndarray]:
         """The parts of a vector like theta, by parameter."""
         theta = np.asarray(theta, dtype=float)
         if theta.shape != self.start.shape:
@@ -125,7 +116,7 @@ class Space:
             at += each.value.size
         return found
 
-    def at(self, theta: Any) -> tuple[Kernel, float | None]:
+    def at(self, theta: ArrayLike) -> tuple[Kernel, float | None]:
         """The kernel and the noise at theta, as plain numbers."""
         values = {name: np.exp(part) for name, part in self.split(theta).items()}
         noise = float(values.pop(NOISE)) if NOISE in values else self.noise
@@ -133,7 +124,7 @@ class Space:
         return self.kernel.with_parameters(plain), noise
 
     def tensors_at(
-        self, theta: Any, device: torch.device, dtype: torch.dtype
+        self, theta: ArrayLike, device: torch.device, dtype: torch.dtype
     ) -> tuple[Kernel, Tensor | None, list[Tensor]]:
         """The kernel and the noise at theta, and the tensors in them, one for each parameter."""
         tensors = {
@@ -146,12 +137,12 @@ class Space:
             noise = torch.tensor(self.noise, dtype=dtype, device=device)
         return kernel.to(device, dtype), noise, list(tensors.values())
 
-    def log_gradient(self, theta: Any, gradient: Sequence[Tensor]) -> np.ndarray:
+    def log_gradient(self, theta: ArrayLike, gradient: Sequence[Tensor]) -> np.ndarray:
         """The gradient with respect to theta, given that with respect to each of the tensors."""
         flat = [np.atleast_1d(part.detach().double().cpu().numpy()) for part in gradient]
         return np.exp(np.asarray(theta, dtype=float)) * np.concatenate(flat or [np.empty(0)])
 
-    def log_prior(self, theta: Any) -> tuple[float, np.ndarray]:
+    def log_prior(self, theta: ArrayLike) -> tuple[float, np.ndarray]:
         """The logarithm of the priors' density of theta, up to a constant, and its gradient."""
         value, parts, gradient = 0.0, self.split(theta), []
         for each in self.blocks:
@@ -170,7 +161,7 @@ def _array(value: float | Tensor) -> np.ndarray:
     return np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value, dtype=float)
 
 
-def _pair(given: Any) -> np.ndarray:
+def _pair(given: ArrayLike) -> np.ndarray:
     """Two numbers; nothing if they are not."""
     try:
         return np.asarray(given, dtype=float)
@@ -178,7 +169,7 @@ def _pair(given: Any) -> np.ndarray:
         return np.empty(0)
 
 
-def _check_bounds(name: str, bounds: Any, value: np.ndarray) -> tuple[float, float]:
+def _check_bounds(name: str, bounds: ArrayLike, value: np.ndarray) -> tuple[float, float]:
     pair = _pair(bounds)
     if pair.shape != (2,) or not 0 < pair[0] < pair[1] < math.inf:
         raise ValueError(f"bounds of {name!r} must be two positive numbers, low < high, got {bounds!r}")
@@ -191,7 +182,7 @@ def _check_bounds(name: str, bounds: Any, value: np.ndarray) -> tuple[float, flo
     return low, high
 
 
-def _check_prior(name: str, prior: Any) -> tuple[float, float] | None:
+def _check_prior(name: str, prior: ArrayLike | None) -> tuple[float, float] | None:
     if prior is None:
         return None
     pair = _pair(prior)

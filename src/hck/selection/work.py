@@ -6,13 +6,14 @@ parameters on a busy machine.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from hck.backend.kinds import KINDS, kind_of
 from hck.partition import Tree
 from hck.points import Points
+from hck.selection.candidate import Given, Shape
+from hck.settings import Settings
 
 UNKNOWN = 500  # features that a value of a kernel costs as much as, where points have none
 
@@ -21,14 +22,11 @@ _RATIO = 8  # leaf size over rank
 _SHARE = {"fast": 0.2, "balanced": 1.0, "best": 8.0}
 
 
-def allowed_work(fit_time: Any, n: int, device: torch.device) -> float:
-    """Operations that a fit may take.
+def allowed_work(fit_time: str | float, n: int, device: torch.device) -> float:
+    """Operations that a fit may take in some seconds, or with a name: "fast", "balanced" or "best".
 
-    Parameters
-    ----------
-    fit_time : {"fast", "balanced", "best"} or float
-        Seconds, or a name: balanced is half a minute and a minute for every 120,000 points on two cores; on a
-        GPU four times as much work is done, in less time.
+    Balanced is half a minute and a minute for every 120,000 points on two cores; on a GPU four times as much
+    work is done, in less time.
     """
     if isinstance(fit_time, str):
         return _SHARE[fit_time] * kind_of(device).more_work * KINDS["cpu"].rate * (30 + n / 2000)
@@ -51,62 +49,28 @@ def features_within(n: int, work: float) -> int:
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The size of a forest."""
-
-    n_trees: int
-    leaf_size: int | None  # None: between rank and twice as much
-    rank: int
-
-
-@dataclass(frozen=True)
-class GivenShape:
-    """What is given of a forest, or of another approximation; None is to be chosen.
-
-    Attributes
-    ----------
-    approximation : object
-        Its name, or what stands in its place.
-    tree : Tree, optional
-        That takes the place of all trees.
-    """
-
-    approximation: object = "hierarchical"
-    n_trees: int | None = None
-    leaf_size: int | None = None
-    rank: int | None = None
-    tree: Tree | None = None
-
-
-@dataclass(frozen=True)
 class Limits:
-    """What a fit may take.
+    """What a fit may take."""
 
-    Attributes
-    ----------
-    work : float
-        Operations.
-    memory : float
-        Bytes, beside the data.
+    work: float  # operations
+    memory: float = math.inf  # bytes, beside the data
+
+
+def final_shape(given: Given, settings: Settings, points: Points, limits: Limits) -> Shape:
+    """The size of what is trained on some points: what is given, and the best that the limits allow.
+
+    The rank that counts is that of `given`, not that of the settings.
     """
-
-    work: float
-    memory: float = math.inf
-
-
-def final_shape(given: GivenShape, points: Points, limits: Limits) -> Shape:
-    """The size of what is trained on some points: what is given, and the best that the limits allow."""
-    n, n_trees, leaf_size = len(points), given.n_trees, given.leaf_size
-    if given.approximation != "hierarchical":
+    n, n_trees, leaf_size, kind = len(points), given.n_trees, settings.leaf_size, settings.approximation
+    if kind != "hierarchical":
         n_trees = n_trees or 1
     if given.rank is not None:
         return Shape(n_trees or 1, leaf_size, given.rank)
-    if given.approximation in OF_A_RANK:
-        most = n if given.approximation != "tapered" else 64
-        return Shape(n_trees or 1, None, min(most, features_within(n, limits.work)))
-    if given.tree is not None:
-        leaf_size = int(given.tree.size[given.tree.leaves].max())
-        n_trees = n_trees or 1
+    if kind in OF_A_RANK:
+        return Shape(n_trees or 1, None, min(64 if kind == "tapered" else n, features_within(n, limits.work)))
+    if isinstance(settings.partition, Tree):
+        tree, n_trees = settings.partition, n_trees or 1
+        leaf_size = int(tree.size[tree.leaves].max())
     if leaf_size is not None:
         several = 8 if leaf_size < n else 1
         return Shape(n_trees or several, leaf_size, max(1, min(leaf_size, n) // _RATIO))
@@ -120,18 +84,10 @@ def forest_shape(
 ) -> Shape:
     """The largest leaves for which a forest takes no more work and memory than is allowed.
 
-    Parameters
-    ----------
-    size : (int, int)
-        n and d: points, and features.
-    limits : Limits
-        With the numbers that may be stored for a tree as the memory.
-    n_trees : int, optional
-        By default 8, or a single leaf if that holds all points.
-    single : float
-        The part of the work that a single leaf may take, to be preferred to several trees.
+    Here memory is that of a tree, in numbers. By default there are 8 trees, or a single leaf if that takes no
+    more than the part `single` of the work.
     """
-    n, d = size
+    n, d = size  # points and features
     if n_trees is None and tree_work(n, d, n, 1) <= single * limits.work and 3 * n * n <= limits.memory:
         return Shape(1, n, max(1, n // _RATIO))
     trees, best = n_trees or 8, min(64, n)

@@ -11,7 +11,7 @@ from sklearn.decomposition import KernelPCA
 from component_problem import NEW, RNG, X
 from hck import HCKKernelPCA
 from hck.approximations import Iterative, make_approximation
-from hck.approximations.components import principal_components
+from hck.approximations.eigenvectors import principal_components
 from hck.approximations.make import NAMES
 from hck.kernels import CallableKernel, Gaussian
 
