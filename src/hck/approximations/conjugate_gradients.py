@@ -31,7 +31,7 @@ class Stopping:
 
 
 @dataclass
-class Iterated:
+class Iterations:
     """A solution of A x = b (n, columns), and what iterations left of ‖b − A x‖ / ‖b‖, of the worst column.
 
     The last of the residuals is computed afresh.
@@ -48,7 +48,7 @@ _USUAL = Stopping()
 @torch.no_grad()
 def conjugate_gradients(
     product: Map, b: Tensor, precondition: Map | None = None, stopping: Stopping = _USUAL
-) -> Iterated:
+) -> Iterations:
     """Solve A x = b for a positive definite A that is known by its products.
 
     Every column has an iteration of its own; all share their products. Columns that are solved stay as they
@@ -64,7 +64,7 @@ def conjugate_gradients(
     multiply = _in_type(product, kind)
     approach = _in_type(precondition or (lambda rest: rest), kind)
     size = b.norm(dim=0).clamp_min(torch.finfo(b.dtype).tiny)
-    x, rest, found = torch.zeros_like(b), b.clone(), Iterated(b)
+    x, rest, found = torch.zeros_like(b), b.clone(), Iterations(b)
     left, before = rest.norm(dim=0) / size, torch.inf
     active, p, slope = left > tolerance, torch.zeros_like(b), torch.zeros_like(size)
     found.converged, computed = not bool(active.any()), True

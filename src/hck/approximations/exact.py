@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from hck.approximations.base import Approximation
-from hck.approximations.conjugate_gradients import Iterated, Stopping, conjugate_gradients
+from hck.approximations.conjugate_gradients import Iterations, Stopping, conjugate_gradients
 from hck.approximations.factorization import Factorization
 from hck.approximations.preconditioners import Preconditioners
 from hck.backend.blocks import Blocks
@@ -171,7 +171,7 @@ class IterativeFactorization(Factorization):
             total += other.solve(rest)
         return total.div_(len(self.preconditioners))
 
-    def iterate(self, b: Tensor) -> Iterated:
+    def iterate(self, b: Tensor) -> Iterations:
         """A solution with the record of its iterations."""
         source = self.approximation
         found = conjugate_gradients(

@@ -26,7 +26,7 @@ from hck.kernels import Kernel, make_kernel
 from hck.kernels.objects import looks_like_objects
 from hck.kernels.registry import KernelLike
 from hck.points import DensePoints, KernelBlocks, Points, PointsLike, as_points, as_points_like
-from hck.settings import MemoryBudget, Settings
+from hck.settings import MemoryBudget, Option, Settings
 
 _AT_ONCE = 2**22  # numbers gathered together
 _MAX_ITER = 1000
@@ -70,6 +70,7 @@ class Tapered(Approximation):
         rank: float,
         smoothness: int = 1,
         radius: float | None = None,
+        **options: Option,
     ) -> "Tapered":
         """Choose a radius and find all pairs of points within it.
 
@@ -86,9 +87,12 @@ class Tapered(Approximation):
         radius : float, optional
             θ itself, instead of `rank`: in units of the features or, if the kernel has a lengthscale for each
             of them, in units of those.
+        **options
+            `verbose`, to show progress, and the `memory_budget` for the factor, where it is not
+            indispensable; see `hck.backend.memory.resolve_budget`.
         """
         kernel, points = _prepare(kernel, x)
-        return cls._of(kernel, Taper.of(points, kernel.metric(), rank, smoothness, radius))
+        return cls._of(kernel, Taper.of(points, kernel.metric(), rank, smoothness, radius), **options)
 
     @classmethod
     def from_settings(

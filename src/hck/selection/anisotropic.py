@@ -81,7 +81,7 @@ def by_likelihood(contest: Contest, start: Start, alpha: float | None, work: flo
     found = learn(
         space,
         Observations(points, data.y, noise=each),
-        lambda kernel, some, seed: TreeKernel(scout(kernel, some, SCOUTING.of(contest.settings), seed)),
+        lambda kernel, some, seed: TreeKernel(scout(kernel, some, SCOUTING.apply(contest.settings), seed)),
         contest.rng,
         Learning("stochastic", steps, size=size, verbose=contest.settings.verbose),
     )

@@ -124,7 +124,7 @@ def tuned_alpha(contest: Contest, kernel: Kernel) -> Candidate:
 def _refine(best: Candidate, contest: Contest, shape: Shape) -> float:
     """The alpha that suits an approximation of another kind than trees best."""
     some, loss = contest.sample(_REFINED)
-    settings = for_other_points(shape.of(replace(contest.settings, verbose=False)), some.points)
+    settings = for_other_points(shape.apply(replace(contest.settings, verbose=False)), some.points)
     generator = torch.Generator(some.points.device).manual_seed(contest.rng.randint(2**31 - 1))
     return refined_alpha(best.alpha, approximate(best.kernel, some.points, settings, generator), some, loss)
 

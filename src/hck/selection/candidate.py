@@ -16,7 +16,7 @@ class Shape:
     leaf_size: int | None  # None: between rank and twice as much
     rank: int
 
-    def of(self, settings: Settings) -> Settings:
+    def apply(self, settings: Settings) -> Settings:
         """Settings with this size."""
         return replace(settings, leaf_size=self.leaf_size, rank=self.rank)
 
