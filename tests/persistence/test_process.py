@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 
 from hck import HCKGaussianProcessRegressor
-from hck.approximations import Iterative
+from hck.approximations import Exact, Iterative, Nystrom
+from hck.kernels import Gaussian
+from hck.persistence.classes import RECIPES, Place
+from hck.points import as_points
 from saved_problem import EVERY, GIVEN, NEW, RNG, X, Y, same
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -90,3 +94,14 @@ def test_factors_are_not_saved_but_made_again(again):
     assert not {"factor", "solution"} & vars(member).keys()
     assert not member.source.blueprint.factors
     assert member.mean.points is member.source.blueprint.points
+
+
+def test_preconditioners_by_their_earlier_name():
+    """As files of format 1 first had them."""
+    points = as_points(X)
+    model, recipe = Exact(Gaussian(0.5), points, [Nystrom.of(Gaussian(0.5), points, 20)]), RECIPES[Exact]
+    parts = recipe.take(model)
+    parts["guides"] = parts.pop("preconditioners")
+    assert recipe.required <= parts.keys() <= recipe.required | recipe.optional
+    found = recipe.make(parts, Place(torch.device("cpu")))
+    assert found.preconditioners is model.preconditioners
