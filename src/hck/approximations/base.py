@@ -11,7 +11,6 @@ from hck.backend.blocks import Blocks
 from hck.hierarchy.blueprint import check_noise
 from hck.hierarchy.forest import Predictor
 from hck.kernels import Kernel
-from hck.kernels.registry import KernelLike
 from hck.partition import Tree
 from hck.points import Points, PointsLike, self_values
 from hck.settings import Settings
@@ -28,7 +27,7 @@ class Approximation(ABC):
     @classmethod
     @abstractmethod
     def from_settings(
-        cls, kernel: KernelLike, points: PointsLike, settings: Settings, generator: torch.Generator | None
+        cls, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
     ) -> "Approximation":
         """Of a kernel, on training points."""
 

@@ -17,9 +17,8 @@ from hck.backend.blocks import Blocks
 from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map
-from hck.kernels import Kernel, make_kernel
-from hck.kernels.registry import KernelLike
-from hck.points import KernelBlocks, Points, PointsLike, as_points, as_points_like, cross, self_values
+from hck.kernels import Kernel
+from hck.points import KernelBlocks, Points, PointsLike, as_points_like, cross, self_values
 from hck.settings import MemoryBudget, Settings
 
 _AT_ONCE = 256  # new points whose variances are found together
@@ -71,9 +70,9 @@ class Exact(Approximation):
 
     @classmethod
     def from_settings(
-        cls, kernel: KernelLike, points: PointsLike, settings: Settings, generator: torch.Generator | None
+        cls, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
     ) -> "Exact":
-        how, points = settings.approximation, as_points(points)
+        how = settings.approximation
         preconditioners: Preconditioners | tuple[()] = ()
         if how.preconditioner is not None:
             seed = 0
@@ -82,7 +81,7 @@ class Exact(Approximation):
             kind = replace(settings, approximation=how.preconditioner)
             preconditioners = Preconditioners(kind, how.count, seed)
         limits = how.tolerance, how.max_iter, settings.memory_budget, settings.verbose
-        return cls(make_kernel(kernel).to(points.device, points.dtype), points, preconditioners, *limits)
+        return cls(kernel.to(points.device, points.dtype), points, preconditioners, *limits)
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_kept": {}}

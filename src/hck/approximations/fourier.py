@@ -55,7 +55,7 @@ class Fourier(FeatureMap):
 
     @classmethod
     def from_settings(
-        cls, kernel: KernelLike, points: PointsLike, settings: Settings, generator: torch.Generator | None
+        cls, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
     ) -> "Fourier":
         return cls.of(kernel, points, settings.rank, generator)
 

@@ -69,11 +69,11 @@ class TreeKernel(Approximation):
         **options: Option,
     ) -> "TreeKernel":
         """Of a kind (see `make_blueprint`), with more of the options of `hck.settings.Settings`."""
-        return cls.from_settings(kernel, x, Settings(rank, approximation=kind, **options), generator)
+        return cls(make_blueprint(kernel, x, Settings(rank, approximation=kind, **options), generator))
 
     @classmethod
     def from_settings(
-        cls, kernel: KernelLike, points: PointsLike, settings: Settings, generator: torch.Generator | None
+        cls, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
     ) -> "TreeKernel":
         return cls(make_blueprint(kernel, points, settings, generator))
 

@@ -55,7 +55,7 @@ class Nystrom(FeatureMap):
 
     @classmethod
     def from_settings(
-        cls, kernel: KernelLike, points: PointsLike, settings: Settings, generator: torch.Generator | None
+        cls, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
     ) -> "Nystrom":
         return cls.of(kernel, points, settings.rank, settings.landmarks, generator)
 

@@ -96,7 +96,7 @@ class Tapered(Approximation):
 
     @classmethod
     def from_settings(
-        cls, kernel: KernelLike, points: PointsLike, settings: Settings, generator: torch.Generator | None
+        cls, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
     ) -> "Tapered":
         kernel, points = _prepare(kernel, points)
         taper = Taper.of(points, kernel.metric(), settings.rank)
