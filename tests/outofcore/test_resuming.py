@@ -1,5 +1,6 @@
 """A run that was stopped goes on where it was."""
 
+import json
 import os
 import signal
 import subprocess
@@ -154,3 +155,16 @@ def test_a_failed_start_does_not_block_the_folder(data, tmp_path):
     with pytest.raises(ValueError, match="row 0"):
         model.fit(bad, y)
     model.fit(X, y)
+
+
+def test_a_run_that_lacks_a_parameter_with_its_default(data, tmp_path):
+    """As of a version that did not have the parameter yet."""
+    X, y, new = data
+    expected = DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y).predict(new)
+    settings = tmp_path / "model" / "job.json"
+    known = json.loads(settings.read_text())
+    settings.write_text(json.dumps({name: value for name, value in known.items() if name != "jitter"}))
+    model = DiskHCKRegressor(**SMALL, folder=tmp_path / "model").fit(X, y)
+    np.testing.assert_array_equal(model.predict(new), expected)
+    with pytest.raises(ValueError, match="holds a run that differs in jitter:"):
+        DiskHCKRegressor(**SMALL, jitter=1e-3, folder=tmp_path / "model").fit(X, y)

@@ -7,7 +7,8 @@ import pytest
 import zarr
 
 from hck.outofcore import ArrayRows, ParquetRows, as_rows
-from hck.outofcore.rows import as_pair, check_numbers
+from hck.outofcore.training import Training
+from hck.preparation.survey import as_numbers
 
 X = np.random.default_rng(0).normal(size=(1003, 4))
 
@@ -50,7 +51,8 @@ def test_memory_maps_are_not_read_at_once(tmp_path):
 
 
 def test_a_column_of_parquet_files_as_the_target(tmp_path):
-    rows, target = as_pair(stored("parquet", tmp_path), "c")
+    pair = Training.of(stored("parquet", tmp_path), "c")
+    rows, target = pair.rows, pair.target
     np.testing.assert_array_equal(np.concatenate(list(target.blocks(99))), X[:, 2:3])
     np.testing.assert_array_equal(np.concatenate(list(rows.blocks(99))), X[:, [0, 1, 3]])
 
@@ -83,14 +85,14 @@ def test_wrong_input(tmp_path):
     with pytest.raises(ValueError, match="one or two dimensions"):
         as_rows(np.zeros((2, 2, 2)))
     with pytest.raises(ValueError, match="1,003 rows but y has 1,002"):
-        as_pair(X, X[1:, 0])
+        Training.of(X, X[1:, 0])
     with pytest.raises(ValueError, match="too few"):
-        as_pair(X[:1], X[:1, 0])
+        Training.of(X[:1], X[:1, 0])
     with pytest.raises(ValueError, match="no column 'z'; its columns: a, b, c, d"):
         ParquetRows(stored("parquet", tmp_path), ["z"])
     bad = X.copy()
     bad[70, 2] = np.nan
     with pytest.raises(ValueError, match="X has NaN or infinity in row 1,070"):
-        check_numbers(bad, 1000, "X")
+        as_numbers(bad, "X", 1000)
     with pytest.raises(ValueError, match="no number in rows from 5 on"):
-        check_numbers(np.array([["a"], ["b"]]), 5, "X")
+        as_numbers(np.array([["a"], ["b"]]), "X", 5)

@@ -34,9 +34,10 @@ from hck.estimators.regressor import HCKRegressor
 from hck.estimators.ridge import RidgeEstimator
 from hck.kernels import Kernel
 from hck.outofcore.job import Job
-from hck.outofcore.rows import as_rows, check_numbers
+from hck.outofcore.rows import as_rows
 from hck.outofcore.store import Pieces, train
-from hck.outofcore.table import Table
+from hck.outofcore.training import Training
+from hck.preparation.survey import as_numbers
 from hck.selection import Selection
 
 _PLAN, _MODEL = "plan", "model"
@@ -84,21 +85,21 @@ class DiskRidge(RidgeEstimator):
         if self.folder is None:
             raise ValueError("folder=None: name a folder that the model, and what it is made of, can go to")
         check_settings(self)
-        table = Table.of(X, y, labels, bool(self.verbose))
+        table = Training.of(X, y, labels, bool(self.verbose))
         job = Job(Path(self.folder), self._resolve_device(None))
         kept = {name: value for name, value in parameters_of(self).items() if name not in _MAY_CHANGE}
         data = {"X": table.rows.fingerprint(), "y": table.target.fingerprint()}
         with job.alone():
-            job.claim({"class": type(self).__name__, **kept, **data}, _PLAN)
+            job.claim({"class": type(self).__name__, **kept, **data}, parameters_of(type(self)()), _PLAN)
             known = job.once(_PLAN, lambda: self._settle(table))
             if not job.has(_MODEL):
                 self._work(job, known, table)
             job.forget("points", "messages")
         self._adopt(job, job.load(_MODEL))
 
-    def _settle(self, table: Table) -> dict[str, Any]:
+    def _settle(self, table: Training) -> dict[str, Any]:
         """Look at all rows, and decide everything by a sample of them."""
-        n, d = table.n, table.width
+        n, d = table.n, table.features
         _, size = sizes_for(self, Extent(n, d, table.target.width))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         sample, targets = table.survey(size, seed)
@@ -121,7 +122,7 @@ class DiskRidge(RidgeEstimator):
             "is_vector": table.target.is_vector,
         }
 
-    def _work(self, job: Job, known: dict[str, Any], table: Table) -> None:
+    def _work(self, job: Job, known: dict[str, Any], table: Training) -> None:
         every = probe_every(table.n) if self.leave_one_out else None
         plan = replace(known["plan"], memory_budget=self.memory_budget, every=every)
         spool = table.deal(job.folder / "points", plan, known["coding"])
@@ -159,7 +160,7 @@ class DiskRidge(RidgeEstimator):
         step = int(np.clip(budget // (32 * (rows.width + out.shape[1])), 1, max(1, rows.n)))
         blocks = rows.blocks(step)
         for first in track(range(0, rows.n, step), "Predict", bool(self.verbose)):
-            x = check_numbers(next(blocks), first, rows.called)
+            x = as_numbers(next(blocks), rows.called, first)
             here = out[first : first + len(x)]
             for tree in range(len(plan.trunks)):
                 for branch, mine in enumerate(plan.split(tree, x)):

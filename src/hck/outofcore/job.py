@@ -3,10 +3,10 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from hck.persistence.encode import Encoder
 from hck.persistence.model import read_parts, write_parts
 
 _SETTINGS, _LOCK = "job.json", "lock"
+T = TypeVar("T")
 
 
 class Job:
@@ -31,24 +32,27 @@ class Job:
     def __init__(self, folder: Path, device: torch.device) -> None:
         self.folder, self.device = folder.resolve(), device
 
-    def claim(self, settings: dict[str, Any], first: str) -> None:
+    def claim(self, settings: Mapping[str, object], defaults: Mapping[str, object], first: str) -> None:
         """Make the folder, or see that what is in it has the same settings.
 
         Parameters
         ----------
-        settings : dict
+        settings : mapping
             Parameters and fingerprints of the data.
+        defaults : mapping
+            What parameters are if they are not there: a run of an earlier version may lack some.
         first : str
             The step without which nothing has been done yet, so that settings may change.
         """
-        path, mine = self.folder / _SETTINGS, {name: _digest(value) for name, value in settings.items()}
+        path, mine = self.folder / _SETTINGS, _digests(settings)
         if self.has(first) and path.exists():
-            other = json.loads(path.read_text())
-            changed = sorted(name for name in {*mine, *other} if mine.get(name) != other.get(name))
+            usual, other = _digests(defaults), json.loads(path.read_text())
+            every = {*mine, *other}
+            changed = [name for name in every if {**usual, **mine}.get(name) != {**usual, **other}.get(name)]
             if changed:
                 raise ValueError(
-                    f"{self.folder} holds a run that differs in {', '.join(changed)}: choose another folder, "
-                    "or remove this one"
+                    f"{self.folder} holds a run that differs in {', '.join(sorted(changed))}: choose another "
+                    "folder, or remove this one"
                 )
             return
         with replacing(path) as draft:
@@ -71,16 +75,17 @@ class Job:
                 raise RuntimeError(f"another process is at work in {self.folder}")
             yield
 
-    def once(self, name: str, work: Callable[[], Any]) -> Any:
+    def once(self, name: str, work: Callable[[], T]) -> T:
         """The result of a step, which is done if it has not been."""
         if not self.has(name):
             self.keep(name, work())
-        return self.load(name)
+        found: T = self.load(name)
+        return found
 
     def has(self, name: str) -> bool:
         return (self.folder / name).is_dir()
 
-    def keep(self, name: str, value: Any) -> None:
+    def keep(self, name: str, value: object) -> None:
         """Write a result, whole or not at all."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +100,7 @@ class Job:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _lock(file: Any) -> bool:
+def _lock(file: IO[str]) -> bool:
     """Lock a file until it is closed; whether nobody else has."""
     try:
         import fcntl
@@ -108,7 +113,11 @@ def _lock(file: Any) -> bool:
     return True
 
 
-def _digest(value: Any) -> str:
+def _digests(values: Mapping[str, object]) -> dict[str, str]:
+    return {name: _digest(value) for name, value in values.items()}
+
+
+def _digest(value: object) -> str:
     """Of anything that saved models are made of."""
     if isinstance(value, np.random.RandomState):
         value = list(value.get_state(legacy=True))

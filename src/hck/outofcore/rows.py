@@ -6,12 +6,16 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 _BLOCK = 2**26  # bytes that are read at once
+Sliced: TypeAlias = (
+    Any  # has a shape, and gives rows by slices: an ndarray, an `h5py.Dataset`, a `zarr.Array`
+)
+Readable: TypeAlias = Any  # what `as_rows` takes
 
 
 class Rows(ABC):
@@ -68,7 +72,7 @@ class ArrayRows(Rows):
     [2, 2, 1]
     """
 
-    def __init__(self, array: Any, called: str = "X", names: list[str] | None = None) -> None:
+    def __init__(self, array: Sliced, called: str = "X", names: list[str] | None = None) -> None:
         if sp.issparse(array):
             raise ValueError(f"{called} is sparse, which is not possible here: use an array")
         shape = tuple(array.shape)
@@ -104,11 +108,13 @@ class ParquetRows(Rows):
         By default all.
     """
 
-    def __init__(self, path: Any, columns: list[str] | None = None, called: str = "X") -> None:
+    def __init__(
+        self, path: str | os.PathLike[str] | list[str], columns: list[str] | None = None, called: str = "X"
+    ) -> None:
         import pyarrow.dataset
 
         self.called = called
-        is_folder = isinstance(path, str | os.PathLike) and os.path.isdir(path)
+        is_folder = not isinstance(path, list) and os.path.isdir(path)
         files = sorted(map(str, Path(path).rglob("*.parquet"))) if is_folder else path
         self.data = pyarrow.dataset.dataset(files, format="parquet")
         names = self.data.schema.names
@@ -125,10 +131,7 @@ class ParquetRows(Rows):
     def blocks(self, size: int, start: int = 0) -> Iterator[np.ndarray]:
         waiting: list[np.ndarray] = []
         count, skip = 0, start
-        ahead = {
-            "batch_readahead": 2,
-            "fragment_readahead": 1,
-        }  # by default much more, whatever memory there is
+        ahead = {"batch_readahead": 2, "fragment_readahead": 1}  # by default more, whatever memory there is
         for batch in self.data.to_batches(columns=self.columns, batch_size=min(size, 2**17), **ahead):
             if skip >= batch.num_rows:
                 skip -= batch.num_rows
@@ -163,7 +166,7 @@ def _forget(array: np.memmap) -> None:
         held.madvise(mmap.MADV_DONTNEED)
 
 
-def as_rows(data: Any, called: str = "X") -> Rows:
+def as_rows(data: Readable, called: str = "X") -> Rows:
     """Rows of an array, or of what is at a path.
 
     Parameters
@@ -186,22 +189,6 @@ def as_rows(data: Any, called: str = "X") -> Rows:
     return ArrayRows(data, called)
 
 
-def as_pair(X: Any, y: Any) -> tuple[Rows, Rows]:
-    """Rows of features and of targets; y may be the name of a column of X in parquet files."""
-    rows: Rows = as_rows(X)
-    target: Rows
-    if isinstance(rows, ParquetRows) and isinstance(y, str) and not os.path.exists(y):
-        files = rows.data.files
-        target, rows = ParquetRows(files, [y], "y"), ParquetRows(files, [c for c in rows.columns if c != y])
-    else:
-        target = as_rows(y, "y")
-    if rows.n != target.n:
-        raise ValueError(f"X has {rows.n:,} rows but y has {target.n:,}")
-    if rows.n < 2 or rows.width == 0:
-        raise ValueError(f"X has {rows.n} rows and {rows.width} columns: too few to learn from")
-    return rows, target
-
-
 def _at(path: str, called: str) -> Rows:
     file, _, name = path.partition("::")
     where = Path(file)
@@ -220,7 +207,7 @@ def _at(path: str, called: str) -> Rows:
     raise ValueError(f"{file} is none of .npy, .h5::NAME, .zarr, .parquet, or a folder of parquet files")
 
 
-def _hdf5(where: Path, name: str) -> Any:
+def _hdf5(where: Path, name: str) -> Sliced:
     import h5py
 
     file = h5py.File(where, "r")
@@ -230,16 +217,3 @@ def _hdf5(where: Path, name: str) -> Any:
     if name not in file or not isinstance(file[name], h5py.Dataset):
         raise ValueError(f"write {where}::NAME, with one of the arrays in it: {', '.join(names) or 'none'}")
     return file[name]
-
-
-def check_numbers(block: np.ndarray, first: int, called: str) -> np.ndarray:
-    """A block as numbers that are finite, or an error that names the row."""
-    try:
-        kept = block.dtype in (np.float32, np.float64) and block.dtype.isnative
-        block = block if kept else block.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{called} has something that is no number in rows from {first:,} on") from None
-    good = np.isfinite(block).all(1)
-    if not good.all():
-        raise ValueError(f"{called} has NaN or infinity in row {first + int(np.argmin(good)):,}")
-    return block
