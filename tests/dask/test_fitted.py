@@ -14,7 +14,7 @@ from dask.sizeof import sizeof
 
 from dask_problem import GIVEN
 from hck.dask import DaskHCKRegressor
-from hck.dask.devices import moved
+from hck.dask.pieces import moved
 from hck.points import DensePoints
 
 pytestmark = pytest.mark.usefixtures("one_thread", "client")

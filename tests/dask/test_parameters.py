@@ -66,8 +66,16 @@ class Workers:
     def __init__(self, *workers):
         self.workers = workers
 
-    def run(self, function, *args, on_error):
+    def run(self, function, device, on_error):
+        self.asked = str(device)
         return dict(enumerate(self.workers))
+
+
+def test_workers_are_asked_for_the_device_that_is_wanted():
+    for device, asked in ((None, "cuda"), ("cpu", "cpu"), ("cuda:1", "cuda:1")):
+        workers = Workers(Worker(2, 8000, 1000))
+        look_around(workers, device)
+        assert workers.asked == asked
 
 
 def test_what_workers_have():

@@ -10,12 +10,13 @@ import dask.array as da
 
 from dask_problem import GIVEN, check
 from hck.dask import DaskHCKRegressor
-from hck.dask.blocks import Block, Summary
-from hck.dask.sampling import Training, draw
+from hck.dask.training import Training, draw
 from hck.points import DensePoints
 from hck.preparation.moments import Moments
 from hck.preparation.sample import draw_rows
 from hck.preparation.scaling import Scaling
+from hck.preparation.survey import Chunk
+from hck.preparation.targets import Numbers
 
 pytestmark = pytest.mark.usefixtures("one_thread", "client")
 
@@ -58,8 +59,9 @@ class Endless:
 
 def test_a_sample_of_thousands_of_millions_of_rows():
     rows, first = [3 * 10**9, 0, 10**9], [0, 3 * 10**9, 3 * 10**9]
-    summaries = [Summary(each, 1, 16, (), Moments.none(1)) for each in rows]
-    data = Training([Block(Endless(k), Endless(k)) for k in first], summaries, 1, None)
+    chunks = [Chunk(Endless(k), Endless(k)) for k in first]
+    targets = Numbers(np.zeros(()), sum(rows))
+    data = Training(sum(rows), Moments.none(1), targets, (), 16, chunks, rows, None)
     drawn = draw(OnThisMachine(), data, 4000, np.random.RandomState(0))
     assert len(np.unique(drawn.x)) == len(drawn.x) == 4000
     np.testing.assert_array_equal(drawn.x, drawn.y)

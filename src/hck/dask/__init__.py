@@ -9,7 +9,7 @@ The estimators stand above (`hck.estimators.distributed`), and are shown here to
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 try:
     import dask.array  # noqa: F401
@@ -17,7 +17,7 @@ try:
 except ImportError as error:
     raise ImportError(f'hck.dask needs Dask: pip install "hck[dask]" ({error})') from error
 
-from hck.dask.traffic import Traffic
+from hck.dask.cluster import Traffic
 
 if TYPE_CHECKING:
     from hck.estimators.distributed import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["DaskHCKClassifier", "DaskHCKGaussianProcessRegressor", "DaskHCKRegressor", "Traffic"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Estimators, imported at first use."""
     if name in __all__:
         return getattr(import_module("hck.estimators.distributed"), name)

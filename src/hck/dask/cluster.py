@@ -6,18 +6,21 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from types import TracebackType
+from typing import Any, TypeAlias
 
 import torch
 from dask.delayed import delayed
 from distributed import Client, Future, KilledWorker, wait
+from distributed import Worker as DaskWorker
 
 from hck.backend.device import FASTEST, check_supported, is_here, parse_device
 from hck.backend.kinds import kind_of
 from hck.backend.memory import free_bytes
 from hck.backend.progress import track
-from hck.branches import Clock
-from hck.dask.traffic import Traffic
+from hck.branches import Clock, Message, Reply
+
+Task: TypeAlias = Any  # a Delayed: a value that is not computed yet, and can be indexed
 
 _POLL = 0.5  # seconds between looks at what is done
 _LOOK = 5.0  # seconds between looks at the workers
@@ -44,7 +47,7 @@ class Facts:
     memory : int or None
         Bytes that a thread may take, where it has least; None where workers have no limit.
     device : str
-        The one that was asked for; else "cuda" if every worker has a GPU, and "cpu" if not.
+        The one that was asked for; else the fastest if every worker has one, and "cpu" if not.
     room : int or None
         Bytes that all workers may still take together; None where one has no limit.
     """
@@ -80,44 +83,71 @@ def find_client(client: Client | None) -> Client:
 
 @dataclass
 class Worker:
-    """What a worker says of itself: threads, bytes that it may still take, and bytes free on its GPU.
+    """What a worker says of itself: threads, bytes that it may still take, and bytes free on the device.
 
-    0 bytes: it has no limit, or no GPU.
+    0 bytes: it has no limit, or not this device.
     """
 
     threads: int
     memory: int
-    gpu: int
+    on_device: int
 
 
-def look_around(client: Client, device: Any) -> Facts:
-    """Ask all workers what they have."""
+def look_around(client: Client, device: str | torch.device | None) -> Facts:
+    """Ask all workers what they have, also of the device that was asked for, or of the fastest."""
     asked = None if device is None else check_supported(parse_device(device))  # it need not be here
-    answers = client.run(_facts, None if asked is None else asked.index, on_error="return").values()
+    answers = client.run(_describe, asked or torch.device(FASTEST), on_error="return").values()
     found = [each for each in answers if isinstance(each, Worker)]  # one may be about to go
     if not found:
         raise ValueError("the Dask cluster has no workers yet: call client.wait_for_workers(1) before `fit`")
-    everywhere = all(worker.gpu for worker in found)
+    everywhere = all(worker.on_device for worker in found)
     chosen = asked or torch.device(FASTEST if everywhere else "cpu")
     kind = kind_of(chosen)
     if not (kind.is_host or everywhere):
+        name = str(chosen).partition(":")[0].upper()
         raise ValueError(
-            f"device={str(chosen)!r} was asked for, but torch finds no CUDA device on some of the workers"
+            f"device={str(chosen)!r} was asked for, but torch finds no {name} device on some of the workers"
         )
     limits = [worker.memory / 2 / worker.threads for worker in found if worker.memory]
     if not kind.is_host:
-        limits += [kind.free_share * worker.gpu / worker.threads for worker in found]
+        limits += [kind.free_share * worker.on_device / worker.threads for worker in found]
     threads = sum(worker.threads for worker in found)
     room = sum(worker.memory for worker in found) if all(worker.memory for worker in found) else None
     return Facts(len(found), threads, int(min(limits)) if limits else None, str(chosen), room)
 
 
-def _facts(index: int | None, dask_worker: Any) -> Worker:
-    """On a worker, of which the GPU of this number counts."""
+def _describe(device: torch.device, dask_worker: DaskWorker) -> Worker:
+    """On a worker."""
     limit = int(dask_worker.memory_manager.memory_limit or 0)
     free = max(limit // 4, limit - dask_worker.monitor.get_process_memory())
-    gpu = torch.device(FASTEST, index or 0)
-    return Worker(dask_worker.state.nthreads, free, free_bytes(gpu) if is_here(gpu) else 0)
+    return Worker(dask_worker.state.nthreads, free, free_bytes(device) if is_here(device) else 0)
+
+
+@dataclass
+class Traffic:
+    """Bytes that travelled during a fit.
+
+    Attributes
+    ----------
+    sample : int
+        Of the rows that were drawn to settle partition and parameters.
+    rows : int
+        Of the rows that were brought to their branches; at most, since some are on the right worker already.
+    messages : int
+        From branches to trunks.
+    replies : int
+        From trunks to branches.
+    """
+
+    sample: int = 0
+    rows: int = 0
+    messages: int = 0
+    replies: int = 0
+
+    def count(self, messages: list[Message], replies: list[Reply]) -> None:
+        """Add what a tree's branches and its trunk said to each other."""
+        self.messages += sum(each.nbytes for each in messages)
+        self.replies += sum(each.nbytes for each in replies)
 
 
 class Work:
@@ -139,26 +169,28 @@ class Work:
         self.client, self.verbose = client, verbose
         self.traffic, self.clock = Traffic(), Clock()
         self.futures: list[Future] = []
-        self.kept: set[Any] = set()
+        self.kept: set[object] = set()
 
     def __enter__(self) -> "Work":
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for future in self.futures:
             if error is not None or future.key not in self.kept:
                 future.release()
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> Future:
+    def submit(self, function: Callable[..., object], *args: object) -> Future:
         with without_warnings():
             future = self.client.submit(function, *args, pure=False)
         self.futures.append(future)
         return future
 
-    def compute(self, lazy: Sequence[Any]) -> list[Future]:
+    def compute(self, made: Sequence[Task]) -> list[Future]:
         """Start lazy values."""
         with without_warnings():
-            futures = list(self.client.compute(list(lazy)))
+            futures = list(self.client.compute(list(made)))
         self.futures += futures
         return futures
 
@@ -204,7 +236,7 @@ def wait_for(client: Client, futures: Sequence[Future], what: str, verbose: bool
     next(steps, None)
 
 
-def bring(client: Client, made: Sequence[Any], what: str) -> list[Any]:
+def bring(client: Client, made: Sequence[Task], what: str) -> list[Any]:
     """Small lazy values, computed on the workers and brought here."""
     with without_warnings():
         futures = list(client.compute(list(made)))
@@ -254,9 +286,9 @@ def _status_of_workers(client: Client) -> dict[str, str]:
     return {address: worker.get("status", "") for address, worker in info["workers"].items()}
 
 
-def lazy(function: Callable[..., Any]) -> Callable[..., Any]:
+def lazy(function: Callable[..., object]) -> Callable[..., Task]:
     """The function as one that makes a task of its own at each call."""
-    made: Callable[..., Any] = delayed(function, pure=False)
+    made: Callable[..., Task] = delayed(function, pure=False)
     return made
 
 

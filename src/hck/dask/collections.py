@@ -1,7 +1,7 @@
-"""Dask arrays and dataframes as blocks of rows, in pairs of X and y."""
+"""Dask arrays and dataframes as chunks of rows, in pairs of X and y."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import dask.array as da
 import numpy as np
@@ -9,16 +9,17 @@ import scipy.sparse as sp
 from dask.base import is_dask_collection
 from dask.delayed import Delayed
 
-_ROWS = 100_000  # of a block of data that are in one piece
+_ROWS = 100_000  # of a chunk of data that are in one piece
+Collection: TypeAlias = Any  # a Dask array, dataframe or series, or what NumPy makes an array of
 
 
 @dataclass
-class Lazy:
-    """Blocks of rows that are not computed yet.
+class LazyChunks:
+    """Chunks of rows that are not computed yet.
 
     Attributes
     ----------
-    blocks : list of Delayed
+    delayed : list of Delayed
     rows : list of int, or None
         How many each has, if that is known.
     features : int
@@ -26,18 +27,18 @@ class Lazy:
         Of the columns of a dataframe, if they are text.
     """
 
-    blocks: list[Any]
+    delayed: list[Delayed]
     rows: list[int] | None
     features: int
     names: np.ndarray | None = None
 
 
-def is_lazy(x: Any) -> bool:
+def is_lazy(x: Collection) -> bool:
     return bool(is_dask_collection(x))
 
 
-def lazy_points(X: Any, blocks: int = 1, known: bool = False) -> Lazy:
-    """X as blocks; data in one piece are cut into at least so many.
+def lazy_points(X: Collection, least: int = 1, known: bool = False) -> LazyChunks:
+    """X in chunks: at least so many, if it is in one piece.
 
     Parameters
     ----------
@@ -48,10 +49,10 @@ def lazy_points(X: Any, blocks: int = 1, known: bool = False) -> Lazy:
     _check_columns(X)
     names = names_of(X)
     if _is_frame(X):
-        return Lazy(list(X.to_delayed()), None, len(X.columns), names)
+        return LazyChunks(list(X.to_delayed()), None, len(X.columns), names)
     if _is_series(X):
         raise ValueError("Expected 2D array, got a Dask series: use X.to_frame()")
-    X = _as_array(X, "X", blocks, known)
+    X = _as_array(X, "X", least, known)
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got a Dask array of shape {X.shape}. Reshape your data")
     if np.isnan(X.shape[1]):
@@ -59,19 +60,19 @@ def lazy_points(X: Any, blocks: int = 1, known: bool = False) -> Lazy:
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     rows = None if np.isnan(X.shape[0]) else list(X.chunks[0])
-    return Lazy(list(X.to_delayed().ravel()), rows, X.shape[1], names)
+    return LazyChunks(list(X.to_delayed().ravel()), rows, X.shape[1], names)
 
 
-def lazy_pairs(X: Any, y: Any, blocks: int = 1) -> tuple[Lazy, list[Any]]:
-    """Blocks of X and the blocks of y that belong to them."""
+def lazy_pairs(X: Collection, y: Collection, least: int = 1) -> tuple[LazyChunks, list[Delayed]]:
+    """Chunks of X and the chunks of y that belong to them."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
-    points = lazy_points(X, blocks, known=True)
-    return points, beside(points, y, "y", blocks)
+    points = lazy_points(X, least, known=True)
+    return points, beside(points, y, "y", least)
 
 
-def beside(points: Lazy, y: Any, name: str, blocks: int = 1) -> list[Any]:
-    """The blocks of targets, or of weights, that belong to blocks of X."""
+def beside(points: LazyChunks, y: Collection, name: str, least: int = 1) -> list[Delayed]:
+    """The chunks of targets, or of weights, that belong to chunks of X."""
     check_kind(y, name)
     if _is_frame(y) or _is_series(y):
         return _same_number(points, list(y.to_delayed()), "partitions", name)
@@ -83,7 +84,7 @@ def beside(points: Lazy, y: Any, name: str, blocks: int = 1) -> list[Any]:
             )
         chunks = y.rechunk(dict.fromkeys(range(1, y.ndim), -1)) if y.ndim > 1 else y
         return _same_number(points, list(chunks.to_delayed().ravel()), "chunks", name)
-    y = _as_array(y, name, blocks)
+    y = _as_array(y, name, least)
     if y.ndim not in (1, 2):
         raise ValueError(f"{name} must have one axis or two, got a Dask array of shape {y.shape}")
     if y.shape[0] != sum(points.rows):
@@ -92,16 +93,16 @@ def beside(points: Lazy, y: Any, name: str, blocks: int = 1) -> list[Any]:
     return list(y.to_delayed().ravel())
 
 
-def _same_number(points: Lazy, y: list[Any], what: str, name: str) -> list[Any]:
-    if len(points.blocks) != len(y):
+def _same_number(points: LazyChunks, y: list[Delayed], what: str, name: str) -> list[Delayed]:
+    if len(points.delayed) != len(y):
         raise ValueError(
-            f"X has {len(points.blocks)} {what} but {name} has {len(y)}: they must have the same"
+            f"X has {len(points.delayed)} {what} but {name} has {len(y)}: they must have the same"
         )
     return y
 
 
-def check_kind(x: Any, name: str) -> None:
-    """Raise an error for what has no blocks of numbers."""
+def check_kind(x: Collection, name: str) -> None:
+    """Raise an error for what has no chunks of numbers."""
     if isinstance(x, Delayed):
         raise ValueError(
             f"{name} is a Delayed, of which nothing is known: use dask.array.from_delayed or "
@@ -115,10 +116,10 @@ def check_kind(x: Any, name: str) -> None:
         raise ValueError(f"{name} must be a Dask array or dataframe, got {type(x).__name__}")
 
 
-def _as_array(x: Any, name: str, blocks: int, known: bool = True) -> Any:
+def _as_array(x: Collection, name: str, least: int, known: bool = True) -> da.Array:
     if not is_lazy(x):
         x = np.asarray(x)
-        step = max(1, min(_ROWS, -(-len(x) // blocks))) if x.ndim else 1
+        step = max(1, min(_ROWS, -(-len(x) // least))) if x.ndim else 1
         x = da.from_array(x, chunks=(step, *(-1 for _ in x.shape[1:])) if x.ndim else ())
     if known and x.ndim and np.isnan(x.shape[0]):
         raise ValueError(
@@ -127,21 +128,21 @@ def _as_array(x: Any, name: str, blocks: int, known: bool = True) -> Any:
     return x
 
 
-def _is_frame(x: Any) -> bool:
+def _is_frame(x: Collection) -> bool:
     return is_lazy(x) and hasattr(x, "columns") and hasattr(x, "npartitions") and x.ndim == 2
 
 
-def _is_series(x: Any) -> bool:
+def _is_series(x: Collection) -> bool:
     return is_lazy(x) and hasattr(x, "to_frame") and not _is_frame(x)
 
 
-def names_of(x: Any) -> np.ndarray | None:
+def names_of(x: Collection) -> np.ndarray | None:
     """The names of the columns of a dataframe, here or not, if all of them are text."""
     names = list(getattr(x, "columns", []))
     return np.array(names, dtype=object) if names and all(isinstance(name, str) for name in names) else None
 
 
-def _check_columns(x: Any) -> None:
+def _check_columns(x: Collection) -> None:
     kinds = getattr(x, "dtypes", None)
     known = kinds.items() if kinds is not None and hasattr(kinds, "items") else ()  # of dataframes
     wrong = [str(name) for name, kind in known if getattr(kind, "kind", "O") not in "biuf"]

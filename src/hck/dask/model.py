@@ -2,15 +2,15 @@
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from distributed import Client, Future
 
 from hck.branches import Piece, Plan
 from hck.dask import tasks
-from hck.dask.cluster import GONE, bring, explained, lazy, wait_for
-from hck.dask.tasks import AtPoints, Member, Values
+from hck.dask.answers import Answers, AtPoints
+from hck.dask.cluster import GONE, Task, bring, explained, lazy, wait_for
+from hck.dask.tasks import Member
 
 
 @dataclass
@@ -53,33 +53,26 @@ class Model:
         every = [mine[i::threads] for _, mine in sorted(by_worker.items()) for i in range(threads)]
         return [group for group in every if group]
 
-    def values(self, blocks: list[Any]) -> list[list[Any]]:
-        """The branches' functions at new points, lazily: for each block lists of lists of `AtPoints`."""
-        groups = self.groups()
-        found = []
-        for block in blocks:
-            route = lazy(tasks.route)(self.shared, groups, block)
-            found.append(
-                [
-                    lazy(tasks.evaluate)(self.shared, self._of(group), lazy(tasks.take)(route, i))
-                    for i, group in enumerate(groups)
-                ]
-            )
+    def values(self, chunks: list[Task]) -> list[list[Task]]:
+        """The branches' functions at new points, lazily: for each chunk `Answers`."""
+        groups, found = self.groups(), []
+        for chunk in chunks:
+            route = lazy(tasks.route)(self.shared, groups, chunk)
+            each = enumerate(groups)
+            found.append([lazy(tasks.evaluate)(self.shared, self._of(group), route[i]) for i, group in each])
         return found
 
-    def variances(self, blocks: list[Any]) -> list[list[Any]]:
+    def variances(self, chunks: list[Task]) -> list[list[Task]]:
         """The variances of latent functions, lazily, in the same form. Branches are factored once for all."""
         groups = self.groups(max(self.client.nthreads().values(), default=1))
-        routes = [lazy(tasks.route)(self.shared, groups, block) for block in blocks]
-        by_block: list[list[Any]] = [[] for _ in blocks]
-        for i, group in enumerate(groups):
-            entries = [lazy(tasks.take)(route, i) for route in routes]
-            made = lazy(tasks.variances)(self.shared, self._of(group), entries)
-            for k, mine in enumerate(by_block):
-                mine.append(lazy(tasks.take)(made, k))
-        return by_block
+        routes = [lazy(tasks.route)(self.shared, groups, chunk) for chunk in chunks]
+        by_group = [
+            lazy(tasks.variances)(self.shared, self._of(group), [route[i] for route in routes])
+            for i, group in enumerate(groups)
+        ]
+        return [[made[k] for made in by_group] for k in range(len(chunks))]
 
-    def now(self, x: np.ndarray, variances: bool = False) -> tuple[Values, Values]:
+    def now(self, x: np.ndarray, variances: bool = False) -> tuple[Answers, Answers]:
         """Values, and variances if wanted, at points that are here; asks only branches that have some."""
         own = [self.plan.split(tree, x) for tree in range(self.n_trees)]
         some = [[(t, k) for t, k in group if len(own[t][k])] for group in self.groups()]
@@ -88,8 +81,7 @@ class Model:
             entries = [AtPoints(t, own[t][k], x[own[t][k]]) for t, k in group]
             values.append(lazy(tasks.evaluate)(self.shared, self._of(group), entries))
             if variances:
-                made = lazy(tasks.variances)(self.shared, self._of(group), [entries])
-                spreads.append(lazy(tasks.take)(made, 0))
+                spreads.append(lazy(tasks.variances)(self.shared, self._of(group), [entries])[0])
         found = bring(self.client, [*values, *spreads], "predict")
         return found[: len(values)], found[len(values) :]
 

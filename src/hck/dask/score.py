@@ -1,35 +1,24 @@
-"""How good predictions are, from a few sums of each block."""
+"""How good predictions are, from a few sums of each chunk."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any
 
 import dask.array as da
 import numpy as np
 from distributed import Client
 from sklearn.exceptions import UndefinedMetricWarning
 
-from hck.dask.blocks import label_block, number_block
-from hck.dask.cluster import bring, lazy
-from hck.dask.collections import beside, lazy_points
+from hck.dask.cluster import Task, bring, lazy
+from hck.dask.collections import Collection, beside, lazy_points
+from hck.dask.training import check_length, label_chunk, number_chunk
 from hck.preparation.moments import Moments
 
 
 @dataclass
 class Errors:
-    """Of predictions of numbers.
-
-    Attributes
-    ----------
-    rows : int
-    lost : ndarray of shape (targets,)
-        The (weighted) sum of squared errors.
-    seen : Moments
-        Of the targets.
-    """
+    """Of predictions of numbers: how many, weighted sums of squares (targets,), and moments of targets."""
 
     rows: int
     lost: np.ndarray
@@ -39,9 +28,10 @@ class Errors:
         return Errors(self.rows + other.rows, self.lost + other.lost, self.seen + other.seen)
 
 
-def r2(client: Client, X: Any, predicted: da.Array, y: Any, weight: Any) -> float:
+def r2(client: Client, X: Collection, predicted: da.Array, y: Collection, weight: Collection) -> float:
     """R², the mean over targets, as `sklearn.metrics.r2_score` has it."""
-    found = reduce(add, _of_blocks(client, _errors, X, predicted, y, weight))
+    each = [lazy(_errors)(*chunk) for chunk in _side_by_side(X, predicted, y, weight)]
+    found: Errors = reduce(add, bring(client, each, "score"))
     if found.rows < 2:
         warnings.warn("R² of fewer than two rows is not defined", UndefinedMetricWarning, stacklevel=3)
         return float("nan")
@@ -51,56 +41,49 @@ def r2(client: Client, X: Any, predicted: da.Array, y: Any, weight: Any) -> floa
     return float(np.mean(np.where(spread > 0, 1 - lost / np.where(spread > 0, spread, 1.0), constant)))
 
 
-def accuracy(client: Client, X: Any, predicted: da.Array, y: Any, weight: Any) -> float:
+def accuracy(client: Client, X: Collection, predicted: da.Array, y: Collection, weight: Collection) -> float:
     """The (weighted) share of right labels."""
-    right, total = np.sum(_of_blocks(client, _right, X, predicted, y, weight), 0)
+    each = [lazy(_right)(*chunk) for chunk in _side_by_side(X, predicted, y, weight)]
+    right, total = np.sum(bring(client, each, "score"), 0)
     _check_total(total)
     return float(right / total)
 
 
-def _of_blocks(
-    client: Client, compare: Callable[..., Any], X: Any, predicted: da.Array, y: Any, weight: Any
-) -> list[Any]:
-    """What comes of comparing y with predictions, block by block of X, where these are."""
+Compared = tuple[int, Task, Task, Task | None]
+
+
+def _side_by_side(X: Collection, predicted: da.Array, y: Collection, weight: Collection) -> list[Compared]:
+    """Of each chunk of X its number, and predictions, targets and weights, where these are."""
     points, guesses = lazy_points(X), predicted.to_delayed().ravel()
     targets = beside(points, y, "y")
     weights = [None] * len(targets) if weight is None else beside(points, weight, "sample_weight")
-    every = enumerate(zip(guesses, targets, weights, strict=True))
-    return bring(client, [lazy(compare)(i, *each) for i, each in every], "score")
+    return list(zip(range(len(targets)), guesses, targets, weights, strict=True))
 
 
-def _errors(number: int, predicted: np.ndarray, y: Any, weight: Any) -> Errors:
-    y, weight = number_block(y, number), _weights(weight, number, predicted)
+def _errors(number: int, predicted: np.ndarray, y: Collection, weight: Collection) -> Errors:
+    y, weight = number_chunk(y, number), _weights(weight, number, len(predicted))
     y, predicted = (each if each.ndim == 2 else each[:, None] for each in (y, predicted))
-    _check_length(y, number, predicted)
+    check_length(y, number, len(predicted))
     if y.shape[1] != predicted.shape[1]:
         raise ValueError(f"y has {y.shape[1]} targets, but {predicted.shape[1]} are predicted")
     return Errors(len(y), weight @ (y - predicted) ** 2, Moments.of(y, weight))
 
 
-def _right(number: int, predicted: np.ndarray, y: Any, weight: Any) -> tuple[float, float]:
-    y, weight = label_block(y, number), _weights(weight, number, predicted)
-    _check_length(y, number, predicted)
+def _right(number: int, predicted: np.ndarray, y: Collection, weight: Collection) -> tuple[float, float]:
+    y, weight = label_chunk(y, number), _weights(weight, number, len(predicted))
+    check_length(y, number, len(predicted))
     return float(weight @ (y == predicted)), float(weight.sum())
 
 
-def _weights(weight: Any, number: int, predicted: np.ndarray) -> np.ndarray:
+def _weights(weight: Collection, number: int, rows: int) -> np.ndarray:
     if weight is None:
-        return np.ones(len(predicted))
-    weight = number_block(weight, number, "sample_weight")
+        return np.ones(rows)
+    weight = number_chunk(weight, number, "sample_weight")
     weight = weight[:, 0] if weight.ndim == 2 and weight.shape[1] == 1 else weight
     if weight.ndim != 1:
         raise ValueError(f"sample_weight must have one axis, got a block of shape {weight.shape}")
-    _check_length(weight, number, predicted, "sample_weight")
+    check_length(weight, number, rows, "sample_weight")
     return weight
-
-
-def _check_length(values: np.ndarray, number: int, predicted: np.ndarray, name: str = "y") -> None:
-    if len(values) != len(predicted):
-        raise ValueError(
-            f"block {number} of X has {len(predicted)} rows, but that of {name} has {len(values)}: they must "
-            "have the same chunks (partitions)"
-        )
 
 
 def _check_total(weight: float) -> None:

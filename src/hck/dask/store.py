@@ -3,17 +3,19 @@
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypeVar
 
+import torch
 from distributed import Future
-from torch import Tensor
 
 from hck.branches import Message, Plan, Probes, Reply, drive
 from hck.dask import tasks
-from hck.dask.cluster import Facts, Work, lazy
+from hck.dask.cluster import Facts, Task, Work, lazy
 from hck.dask.model import Model
-from hck.dask.sampling import Training
-from hck.dask.shuffle import shuffle
+from hck.dask.training import Training
+from hck.hierarchy.likelihood import Likelihood, evidence_from_gram
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -26,16 +28,13 @@ class Trained:
         On the workers.
     probes : Probes or None
         The rows that were predicted from all others, if any.
-    grams : list of Tensor
-        For each tree, bᵀ (K_h + noise)⁻¹ b, of Gaussian processes.
-    log_determinants : list of float
-        For each tree.
+    likelihoods : list of Likelihood
+        For each tree, of Gaussian processes.
     """
 
     model: Model
     probes: Probes | None = None
-    grams: list[Tensor] = field(default_factory=list)
-    log_determinants: list[float] = field(default_factory=list)
+    likelihoods: list[Likelihood] = field(default_factory=list)
 
 
 @dataclass
@@ -60,17 +59,39 @@ class OnWorkers:
     work: Work
     plan: Plan
     shared: Future
-    shares: list[list[Future]]
+    shares: list[list[Future]] = field(default_factory=list)
     pieces: list[list[Future]] = field(default_factory=list)
     log_determinants: list[float] = field(default_factory=list)
 
+    def deal(self, data: Training, workers: int) -> None:
+        """Bring the rows of all chunks to the branches of each tree, and let go of the chunks."""
+        self.shares = self._start(self._dealt(tree, data, workers) for tree in range(len(self.plan.trunks)))
+        self.work.wait(_flat(self.shares), "split")
+        self.work.release(data.chunks)
+
+    def _dealt(self, tree: int, data: Training, workers: int) -> list[Task]:
+        """The rows of each branch of a tree, lazily.
+
+        Branches next to each other travel in bundles, of which every worker gets two or three: as many tasks
+        as chunks times bundles, where single branches would need far more.
+        """
+        number = self.plan.trunks[tree].n_branches
+        size = max(1, number // 2 ** (2 * workers - 1).bit_length())
+        both = zip(data.chunks, data.first, strict=True)
+        parts = [lazy(tasks.split)(self.shared, tree, size, *each) for each in both]
+        dealt = []
+        for k, start in enumerate(range(0, number, size)):
+            bundle = lazy(tasks.join_bundles)([each[k] for each in parts])
+            dealt += [bundle[i] for i in range(min(size, number - start))]
+        return dealt
+
     def up(self) -> Iterable[tuple[int, list[Message]]]:
-        sent = self.start(
+        sent = self._start(
             [lazy(tasks.up)(self.shared, tree, k, share) for k, share in enumerate(shares)]
             for tree, shares in enumerate(self.shares)
         )
         self.work.wait(_flat(sent), "up")
-        heard = [self.work.gather(each, "up") for each in sent]
+        heard: list[list[tasks.Sent]] = [self.work.gather(each, "up") for each in sent]
         self.work.release(_flat(sent))
         self.work.clock.add("up, core-seconds", sum(each.seconds for each in _flat(heard)))
         return enumerate([each.message for each in branches] for branches in heard)
@@ -85,27 +106,28 @@ class OnWorkers:
     def down(self, tree: int, replies: list[Reply]) -> None:
         """Begin; `finish` waits."""
         both = enumerate(zip(self.shares[tree], replies, strict=True))
-        self.pieces += self.start([[lazy(tasks.down)(self.shared, tree, k, *each) for k, each in both]])
+        self.pieces += self._start([[lazy(tasks.down)(self.shared, tree, k, *each) for k, each in both]])
 
     def finish(self) -> None:
         self.work.wait(_flat(self.pieces), "down")
         self.work.release(_flat(self.shares))
 
-    def trained(self) -> Trained:
-        """With what the client has to know of the branches, brought here."""
-        asked = self.start([lazy(tasks.outcome)(self.shared, one) for one in tree] for tree in self.pieces)
-        told = [self.work.gather(tree, "outcome") for tree in asked]
+    def trained(self, n: int) -> Trained:
+        """With what the client has to know of the branches, of n rows in all, brought here."""
+        asked = self._start([lazy(tasks.outcome)(self.shared, one) for one in tree] for tree in self.pieces)
+        told: list[list[tasks.Outcome]] = [self.work.gather(tree, "outcome") for tree in asked]
         self.work.clock.add("down, core-seconds", sum(each.seconds for each in _flat(told)))
-        model = Model(self.work.client, self.plan, self.shared, self.pieces)
-        found = Trained(model, log_determinants=self.log_determinants)
+        found = Trained(Model(self.work.client, self.plan, self.shared, self.pieces))
         if self.plan.every is not None:
-            found.probes = Probes.in_order([each.probes for each in tree] for tree in told)
+            found.probes = Probes.in_order([each.probes for each in tree if each.probes] for tree in told)
         if self.plan.process:
-            found.grams = [sum(each.gram for each in tree) for tree in told]
+            for tree, log_determinant in zip(told, self.log_determinants, strict=True):
+                gram = torch.stack([each.gram for each in tree if each.gram is not None]).sum(0)
+                found.likelihoods.append(evidence_from_gram((gram + gram.T) / 2, log_determinant, n))
         self.work.keep([self.shared, *_flat(self.pieces)])
         return found
 
-    def start(self, made: Iterable[list[Any]]) -> list[list[Future]]:
+    def _start(self, made: Iterable[list[Task]]) -> list[list[Future]]:
         """Start the tasks of several trees together."""
         trees = list(made)
         started = iter(self.work.compute(_flat(trees)))
@@ -113,33 +135,29 @@ class OnWorkers:
 
 
 def train(work: Work, facts: Facts, plan: Plan, data: Training) -> Trained:
-    """Up and down the branches of all trees; the blocks of the data are let go once rows are with them."""
-    _check_room(facts, plan, data)
-    shared = work.submit(tasks.hold, replace(plan, device=facts.device))
-    store = OnWorkers(work, plan, shared, [])
+    """Up and down the branches of all trees; the chunks of the data are let go once rows are with them."""
+    travelling = len(plan.trunks) * data.n * (data.bytes_per_row + 8)  # with the number of the row
+    _check_room(facts, 2 * travelling)
+    store = OnWorkers(work, plan, work.submit(tasks.hold, replace(plan, device=facts.device)))
     with work.clock.phase("split"):
-        trees = range(len(plan.trunks))
-        store.shares = store.start(shuffle(plan, shared, tree, data, facts.workers) for tree in trees)
-        work.wait(_flat(store.shares), "split")
-        work.release(data.blocks)
+        store.deal(data, facts.workers)
     if facts.workers > 1:
-        work.traffic.rows += len(trees) * data.n * data.bytes_per_row
+        work.traffic.rows += travelling
     drive(store, work.clock)
-    return store.trained()
+    return store.trained(data.n)
 
 
-def _check_room(facts: Facts, plan: Plan, data: Training) -> None:
+def _check_room(facts: Facts, needed: int) -> None:
     """Warn if the rows of all trees do not fit into the workers' memory while they travel."""
-    needed, room = 2 * len(plan.trunks) * data.n * data.bytes_per_row, facts.room
-    if room is not None and needed > room:
+    if facts.room is not None and needed > facts.room:
         warnings.warn(
             f"the rows of all trees take about {needed / 1e9:.1f} GB while they travel, but the workers of "
-            f"the Dask cluster have {room / 1e9:.1f} GB left: Dask may be slow, or end workers; use more or "
-            "larger workers, fewer trees, or X in float32",
+            f"the Dask cluster have {facts.room / 1e9:.1f} GB left: Dask may be slow, or end workers; use "
+            "more or larger workers, fewer trees, or X in float32",
             UserWarning,
             stacklevel=2,
         )
 
 
-def _flat(nested: list[list[Any]]) -> list[Any]:
+def _flat(nested: list[list[T]]) -> list[T]:
     return [each for tree in nested for each in tree]

@@ -9,7 +9,7 @@ here too.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hck.outofcore.rows import ArrayRows, ParquetRows, Rows, as_rows
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ArrayRows", "DiskHCKClassifier", "DiskHCKRegressor", "ParquetRows", "Rows", "as_rows"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Estimators, imported at first use."""
     if name in __all__:
         return getattr(import_module("hck.estimators.disk"), name)

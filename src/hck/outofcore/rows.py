@@ -114,8 +114,9 @@ class ParquetRows(Rows):
         import pyarrow.dataset
 
         self.called = called
-        is_folder = not isinstance(path, list) and os.path.isdir(path)
-        files = sorted(map(str, Path(path).rglob("*.parquet"))) if is_folder else path
+        files = path
+        if not isinstance(path, list) and os.path.isdir(path):
+            files = sorted(map(str, Path(path).rglob("*.parquet")))
         self.data = pyarrow.dataset.dataset(files, format="parquet")
         names = self.data.schema.names
         missing = [name for name in columns or [] if name not in names]

@@ -55,7 +55,8 @@ class Scaling:
         if isinstance(points, DensePoints):
             if self.factor is None or self.centre is None:
                 return DensePoints(points.x.to(dtype))
-            return DensePoints(((points.x - self.centre) * self.factor).to(dtype))
+            centre, factor = (each.to(points.device) for each in (self.centre, self.factor))
+            return DensePoints(((points.x - centre) * factor).to(dtype))
         if self.factor is not None and isinstance(points, SparsePoints):
             return points.scaled(self.factor)
         return points

@@ -41,9 +41,8 @@ class Mixture:
 
     def variance(self, x: Any, trend: Tensor, verbose: bool = False) -> tuple[Tensor, Tensor]:
         """The mean and the variance at new points; see `Process.variance`."""
-        means = torch.stack([member.predict(x, trend, verbose) for member in self.members])
-        within = _mean([member.variance(x, trend, verbose) for member in self.members])
-        return means.mean(0), within + means.var(0, correction=0)
+        means = [member.predict(x, trend, verbose) for member in self.members]
+        return mix(means, [member.variance(x, trend, verbose) for member in self.members])
 
     def covariance(self, x: Any, trend: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the covariances at new points; see `Process.covariance`."""
@@ -55,9 +54,7 @@ class Mixture:
     def leave_one_out(self) -> LeftOut:
         """Every observation predicted from all others."""
         left_out = [member.leave_one_out() for member in self.members]
-        means = torch.stack([one.mean for one in left_out])
-        within = _mean([one.variance for one in left_out])
-        return LeftOut(means.mean(0), within + means.var(0, correction=0))
+        return LeftOut(*mix([one.mean for one in left_out], [one.variance for one in left_out]))
 
     def sample(
         self, x: Any, trend: Tensor, count: int, generator: torch.Generator
@@ -73,6 +70,12 @@ class Mixture:
                 out[:, mine] = drawn
         assert out is not None
         return out
+
+
+def mix(means: list[Tensor], variances: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """The mean and the variance of a mixture, given those of its members: within each, and between them."""
+    every = torch.stack(means)
+    return every.mean(0), _mean(variances) + every.var(0, correction=0)
 
 
 def _mean(parts: list[Tensor]) -> Tensor:

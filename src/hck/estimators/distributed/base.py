@@ -19,13 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from hck.branches import Plan
 from hck.dask import score as scores
-from hck.dask.blocks import as_matrix
-from hck.dask.cluster import Work, bring, find_client, lazy, look_around
-from hck.dask.collections import Lazy, check_kind, is_lazy, lazy_points, names_of
+from hck.dask.cluster import Traffic, Work, bring, find_client, lazy, look_around
+from hck.dask.collections import LazyChunks, check_kind, is_lazy, lazy_points, names_of
 from hck.dask.model import Model
-from hck.dask.sampling import Training, draw, read
 from hck.dask.store import Trained, train
-from hck.dask.traffic import Traffic
+from hck.dask.training import Training, as_matrix, draw, read
 from hck.estimators.base import _ACCEPTED, HCKEstimator
 from hck.estimators.branched import Extent, alone, check_settings
 from hck.estimators.distributed.sizes import Sizes, budget_of
@@ -180,12 +178,12 @@ class OnCluster(HCKEstimator, ABC):
     def _check_fitted(self) -> None:
         check_is_fitted(self, "_model")
 
-    def _lazy_new(self, X: Any) -> tuple[Lazy, list[Any]]:
+    def _lazy_new(self, X: Any) -> tuple[LazyChunks, list[Any]]:
         """Blocks of new points, and the same checked."""
         self._check_fitted()
         points = lazy_points(X)
         self._check_features(points.features, points.names)
-        checked = [lazy(as_matrix)(block, i, self.n_features_in_) for i, block in enumerate(points.blocks)]
+        checked = [lazy(as_matrix)(block, i, self.n_features_in_) for i, block in enumerate(points.delayed)]
         return points, checked
 
     def _new(self, X: Any) -> np.ndarray:

@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 
 from hck.branches import Plan
+from hck.dask.answers import Evaluation
 from hck.dask.cluster import lazy
 from hck.dask.collections import is_lazy
-from hck.dask.process import Evaluation, in_one_piece
-from hck.dask.sampling import Training
+from hck.dask.pieces import in_one_piece
+from hck.dask.training import Training
 from hck.estimators.base import describe_parameters
 from hck.estimators.branched import alone, assign, refuse
 from hck.estimators.distributed.base import RegressorOnCluster, as_array, describe
 from hck.estimators.distributed.sizes import Sizes
 from hck.estimators.gaussian_process import HCKGaussianProcessRegressor
-from hck.hierarchy.likelihood import evidence_from_gram
 from hck.kernels import Kernel
 from hck.preparation.sample import Sample
 from hck.preparation.scaling import Scaling
@@ -152,11 +152,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         """
         refuse(noise_variance, "known variances of the noise")
         data, trained, fitted = self._train_on_cluster(X, y)
-        found = [
-            evidence_from_gram((gram + gram.T) / 2, log_determinant, data.n)
-            for gram, log_determinant in zip(trained.grams, trained.log_determinants, strict=True)
-        ]
-        evaluation = Evaluation(fitted["_trend"], found)
+        found, evaluation = trained.likelihoods, Evaluation(fitted["_trend"], trained.likelihoods)
         self._remember(data)
         self._set_fitted(
             **fitted,

@@ -14,10 +14,11 @@ from hck.branches import Plan, assemble_forest
 from hck.branches.plan import probe_every
 from hck.dask import score as scores
 from hck.dask import tasks
+from hck.dask.answers import average
 from hck.dask.cluster import lazy
 from hck.dask.collections import is_lazy
-from hck.dask.sampling import Training
 from hck.dask.store import Trained
+from hck.dask.training import Training
 from hck.estimators.branched import alone, as_plain, assign, calibrate, plan_ridge, refuse
 from hck.estimators.classifier import HCKClassifier
 from hck.estimators.distributed.base import OnCluster, RegressorOnCluster, as_array, describe
@@ -91,10 +92,10 @@ class RidgeOnCluster(OnCluster, RidgeEstimator):
         model, dtype = self._model, self._model.plan.dtype
         if not is_lazy(X):
             x = self._new(X)
-            return tasks.average(model.now(x)[0], model.n_trees, len(x), self.intercept_, dtype)
+            return average(model.now(x)[0], model.n_trees, len(x), self.intercept_, dtype)
         points, blocks = self._lazy_new(X)
         made = [
-            lazy(tasks.average)(
+            lazy(average)(
                 values, model.n_trees, lazy(tasks.count)(block), self.intercept_, dtype
             )  # the count alone, so that the block itself need not stay
             for values, block in zip(model.values(blocks), blocks, strict=True)
