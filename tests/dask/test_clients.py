@@ -11,7 +11,8 @@ import dask.array as da
 import distributed
 
 from hck.dask import DaskHCKClassifier, DaskHCKGaussianProcessRegressor, DaskHCKRegressor, cluster
-from hck.dask.cluster import explained, find_client
+from hck.dask.cluster import explained
+from hck.dask.workers import find_client
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -19,7 +19,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from hck.dask import DaskHCKClassifier, DaskHCKGaussianProcessRegressor, DaskHCKRegressor, cluster
-from hck.dask.cluster import Facts, Watch, Work, explained
+from hck.dask.cluster import Watch, Work, explained
+from hck.dask.workers import Facts
 from hck.estimators.distributed import base
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 import hck
 from dask_problem import GIVEN
 from hck.dask import DaskHCKClassifier, DaskHCKGaussianProcessRegressor, DaskHCKRegressor
-from hck.dask.cluster import Facts, Worker, look_around
+from hck.dask.workers import Facts, Worker, look_around
 
 pytestmark = pytest.mark.usefixtures("one_thread", "client")
 

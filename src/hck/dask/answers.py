@@ -13,14 +13,9 @@ from hck.process.mixture import mix
 
 @dataclass
 class AtPoints:
-    """Numbers of new points that fall into a branch: their features, or what the branch says of them.
+    """Of new points in a branch, where they are in their chunk, (points,), and values.
 
-    Attributes
-    ----------
-    tree : int
-    where : ndarray of shape (points,)
-        Where the points are in their chunk.
-    values : ndarray of shape (points,) or (points, columns)
+    These are features (points, d), or what the branch says: (points, columns), or (points,) for variances.
     """
 
     tree: int

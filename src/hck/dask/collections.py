@@ -15,17 +15,7 @@ Collection: TypeAlias = Any  # a Dask array, dataframe or series, or what NumPy 
 
 @dataclass
 class LazyChunks:
-    """Chunks of rows that are not computed yet.
-
-    Attributes
-    ----------
-    delayed : list of Delayed
-    rows : list of int, or None
-        How many each has, if that is known.
-    features : int
-    names : ndarray of str, or None
-        Of the columns of a dataframe, if they are text.
-    """
+    """Chunks of rows that are not computed yet; how many rows each has, and names of columns, if known."""
 
     delayed: list[Delayed]
     rows: list[int] | None
@@ -38,13 +28,7 @@ def is_lazy(x: Collection) -> bool:
 
 
 def lazy_points(X: Collection, least: int = 1, known: bool = False) -> LazyChunks:
-    """X in chunks: at least so many, if it is in one piece.
-
-    Parameters
-    ----------
-    known : bool
-        Whether the sizes of an array's chunks have to be known.
-    """
+    """X in chunks, whose sizes may have to be `known`: at least so many, if it is in one piece."""
     check_kind(X, "X")
     _check_columns(X)
     names = names_of(X)

@@ -9,25 +9,15 @@ from distributed import Client, Future
 from hck.branches import Piece, Plan
 from hck.dask import tasks
 from hck.dask.answers import Answers, AtPoints
-from hck.dask.cluster import GONE, Task, bring, explained, lazy, wait_for
+from hck.dask.cluster import GONE, Task, Work, bring, lazy
 from hck.dask.tasks import Member
 
 
 @dataclass
 class Model:
-    """Branches of trees on the workers of a cluster.
+    """Branches of trees on the workers of a cluster, which have the plan as `shared`.
 
     As long as this is there, Dask keeps them, and can compute them again from X and y if a worker is lost.
-
-    Attributes
-    ----------
-    client : Client
-    plan : Plan
-        Here, in the CPU's memory.
-    shared : Future
-        The plan on workers.
-    pieces : list of list of Future
-        For each tree the branches.
     """
 
     client: Client
@@ -88,9 +78,8 @@ class Model:
     def gather(self) -> list[list[Piece]]:
         """All branches, brought here."""
         self._check()
-        wait_for(self.client, self._every(), "to_local")
-        with explained("to_local"):
-            return [list(self.client.gather(mine)) for mine in self.pieces]
+        work = Work(self.client)
+        return [work.gather(mine, "to_local") for mine in self.pieces]
 
     def _check(self) -> None:
         """Raise an error if the branches are no longer there."""

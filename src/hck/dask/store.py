@@ -10,9 +10,10 @@ from distributed import Future
 
 from hck.branches import Message, Plan, Probes, Reply, drive
 from hck.dask import tasks
-from hck.dask.cluster import Facts, Task, Work, lazy
+from hck.dask.cluster import Task, Work, lazy
 from hck.dask.model import Model
 from hck.dask.training import Training
+from hck.dask.workers import Facts
 from hck.hierarchy.likelihood import Likelihood, evidence_from_gram
 
 T = TypeVar("T")
@@ -20,17 +21,7 @@ T = TypeVar("T")
 
 @dataclass
 class Trained:
-    """What comes of a fit.
-
-    Attributes
-    ----------
-    model : Model
-        On the workers.
-    probes : Probes or None
-        The rows that were predicted from all others, if any.
-    likelihoods : list of Likelihood
-        For each tree, of Gaussian processes.
-    """
+    """What comes of a fit: also rows that were predicted from all others, or a likelihood for each tree."""
 
     model: Model
     probes: Probes | None = None
@@ -39,21 +30,9 @@ class Trained:
 
 @dataclass
 class OnWorkers:
-    """The branches of all trees on workers: a `hck.branches.Store`.
+    """The branches of all trees on workers, which have the plan as `shared`: a `hck.branches.Store`.
 
-    Attributes
-    ----------
-    work : Work
-    plan : Plan
-        Here, in the CPU's memory.
-    shared : Future
-        The plan on workers.
-    shares : list of list of Future
-        The rows of each branch of each tree.
-    pieces : list of list of Future
-        The branches that predict.
-    log_determinants : list of float
-        For each tree.
+    Of each tree `shares` has the rows of each branch, and `pieces` the branches that predict.
     """
 
     work: Work

@@ -105,11 +105,6 @@ def outcome(plan: Plan, piece: Piece) -> Outcome:
 # Predictions -----------------------------------------------------------------------------------------
 
 
-def count(x: np.ndarray) -> int:
-    """How many new points a chunk has."""
-    return len(x)
-
-
 def route(plan: Plan, groups: list[list[Member]], x: np.ndarray) -> list[list[AtPoints]]:
     """New points for the branches of some groups."""
     own = {tree: _split(plan, tree, x) for tree in {tree for group in groups for tree, _ in group}}

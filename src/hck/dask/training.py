@@ -17,17 +17,7 @@ from hck.preparation.survey import Chunk, Survey, as_numbers
 
 @dataclass
 class Training(Survey):
-    """The training data, and what is known of them.
-
-    Attributes
-    ----------
-    chunks : list of Future
-        Of `Chunk`.
-    rows : list of int
-        How many each chunk has.
-    names : ndarray of str, or None
-        Of the features.
-    """
+    """The training data as chunks, with so many rows each, and what is known of all: also features' names."""
 
     chunks: list[Future]
     rows: list[int]

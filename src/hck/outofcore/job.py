@@ -20,29 +20,16 @@ T = TypeVar("T")
 
 
 class Job:
-    """Results of finished steps, by name.
-
-    Parameters
-    ----------
-    folder : Path
-    device : torch.device
-        Where results are loaded to.
-    """
+    """Results of finished steps, by name, which are loaded to a device."""
 
     def __init__(self, folder: Path, device: torch.device) -> None:
         self.folder, self.device = folder.resolve(), device
 
     def claim(self, settings: Mapping[str, object], defaults: Mapping[str, object], first: str) -> None:
-        """Make the folder, or see that what is in it has the same settings.
+        """Put parameters and fingerprints of data into the folder, or see that they are the same.
 
-        Parameters
-        ----------
-        settings : mapping
-            Parameters and fingerprints of the data.
-        defaults : mapping
-            What parameters are if they are not there: a run of an earlier version may lack some.
-        first : str
-            The step without which nothing has been done yet, so that settings may change.
+        Those that a run lacks, since an earlier version did not have them, count as their `defaults`. Until
+        the `first` step is done, settings may change.
         """
         path, mine = self.folder / _SETTINGS, _digests(settings)
         if self.has(first) and path.exists():

@@ -1,4 +1,4 @@
-"""The points of branches, as files that grow block by block."""
+"""The points of branches, as files that grow chunk by chunk."""
 
 import json
 import shutil
@@ -15,25 +15,10 @@ _COUNTS = "counts.json"
 class Spool:
     """A file for each branch of each tree, with a record for each of its points.
 
-    Points are added block by block. Whatever stops it, blocks are there whole or not at all: how many points
-    belong to whole blocks is written after each, and what is beyond is cut off.
-
-    Parameters
-    ----------
-    folder : Path
-    branches : list of int
-        How many each tree has.
-    features, columns : int
-        Numbers of a point, and of its right-hand sides.
-    dtype : numpy.dtype
-        Of the features.
-
-    Attributes
-    ----------
-    done : int
-        Rows of whole blocks.
-    counts : list of lists of int
-        Points of each branch of each tree.
+    Points are added chunk by chunk. Whatever stops it, chunks are there whole or not at all: how many points
+    belong to whole chunks, `done`, and of these to each branch of each tree, `counts`, is written after each,
+    and what is beyond is cut off. A point has so many features, of type `dtype`, and columns of right-hand
+    sides; `branches` says how many each tree has.
     """
 
     def __init__(
@@ -51,7 +36,7 @@ class Spool:
                 self._cut(self._path(tree, branch), count * self.record.itemsize)
 
     def _cut(self, path: Path, size: int) -> None:
-        """What a file has beyond a size belongs to a block that is not there as a whole."""
+        """What a file has beyond a size belongs to a chunk that is not there as a whole."""
         path.touch()
         if path.stat().st_size < size:
             raise OSError(f"{path} is shorter than it was: remove {self.folder.parent}, and begin again")
@@ -59,14 +44,7 @@ class Spool:
             file.truncate(size)
 
     def add(self, x: np.ndarray, b: np.ndarray, parts: list[list[np.ndarray]]) -> None:
-        """Add the next block.
-
-        Parameters
-        ----------
-        x, b : ndarray of shape (rows, features) and (rows, columns)
-        parts : list of list of ndarray
-            For each tree and branch, which of the block's rows belong to it.
-        """
+        """Add x (rows, features) and b (rows, columns), given which rows belong to each tree's branches."""
         for tree, branches in enumerate(parts):
             for branch, rows in enumerate(branches):
                 if len(rows):

@@ -14,16 +14,8 @@ from hck.outofcore.spool import Spool
 class OnDisk:
     """The branches of all trees as files: a `hck.branches.Store`.
 
-    Messages and pieces are kept as they are finished, so that a run that was stopped goes on from there.
-
-    Parameters
-    ----------
-    job : Job
-    plan : Plan
-    spool : Spool
-        Has the rows of each branch.
-    show : bool
-        Whether to show progress.
+    The spool has the rows of each branch. Messages and pieces are kept as they are finished, so that a run
+    that was stopped goes on from there.
     """
 
     def __init__(self, job: Job, plan: Plan, spool: Spool, show: bool = False) -> None:
@@ -69,15 +61,7 @@ def train(job: Job, plan: Plan, spool: Spool, show: bool = False) -> Probes | No
 
 
 class Pieces:
-    """Branches that predict, of which those that were read last stay, as many as memory allows.
-
-    Parameters
-    ----------
-    job : Job
-        Where they are.
-    budget : int
-        Bytes.
-    """
+    """Branches that predict, of which those that were read last stay, as many as `budget` bytes allow."""
 
     def __init__(self, job: Job, budget: int) -> None:
         self.job, self.budget, self.used = job, budget, 0

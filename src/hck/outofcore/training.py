@@ -4,6 +4,8 @@ import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -57,16 +59,13 @@ class Training:
     def survey(self, size: int, seed: int) -> tuple[Sample, Targets]:
         """Check all rows, and draw some of them; also what is known of all targets."""
         chosen = draw_rows(self.n, size, np.random.default_rng(seed))
-        seen, drawn = None, []
+        surveys, drawn = [], []
         for first, chunk in self._chunks(0, 0, "Look at all rows"):
-            more = Survey.of(chunk, self.labels)
-            seen = more if seen is None else seen + more
+            surveys.append(Survey.of(chunk, self.labels))
             begin, end = np.searchsorted(chosen, [first, first + len(chunk)])
             drawn.append(chunk.take(chosen[begin:end] - first))
-        if seen is None:
-            raise ValueError("X is empty")
-        some = Chunk.join(drawn)
-        return Sample(some.x, some.y, seen.moments), seen.targets
+        known, some = reduce(add, surveys), Chunk.join(drawn)
+        return Sample(some.x, some.y, known.moments), known.targets
 
     def deal(self, folder: Path, plan: Plan, coding: Coding) -> Spool:
         """Every row in the files of its branches, one for each tree."""

@@ -74,13 +74,9 @@ class Survey:
 
 
 def as_numbers(values: np.ndarray, called: str, first: int = 0, where: str = "") -> np.ndarray:
-    """Numbers that are finite, or an error that names the row: float32 stays, all others become float64.
+    """Numbers (rows,) or (rows, columns) that are finite: float32 stays, all others become float64.
 
-    Parameters
-    ----------
-    values : ndarray of shape (rows,) or (rows, columns)
-    called, first, where : str, int and str
-        For messages: what it is, the number of its first row, and more about where they are: " of block 3".
+    For errors, `called` is their name, `first` the number of the first row, `where` more: " of block 3".
     """
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {called}{where}")

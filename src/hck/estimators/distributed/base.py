@@ -19,11 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from hck.branches import Plan
 from hck.dask import score as scores
-from hck.dask.cluster import Traffic, Work, bring, find_client, lazy, look_around
+from hck.dask.cluster import Traffic, Work, bring, lazy
 from hck.dask.collections import LazyChunks, check_kind, is_lazy, lazy_points, names_of
 from hck.dask.model import Model
 from hck.dask.store import Trained, train
 from hck.dask.training import Training, as_matrix, draw, read
+from hck.dask.workers import find_client, look_around
 from hck.estimators.base import _ACCEPTED, HCKEstimator
 from hck.estimators.branched import Extent, alone, check_settings
 from hck.estimators.distributed.sizes import Sizes, budget_of

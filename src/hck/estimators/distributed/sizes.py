@@ -7,7 +7,7 @@ import torch
 
 from hck.backend.memory import resolve_budget
 from hck.branches.trunk import POINTS_PER_BRANCH
-from hck.dask.cluster import Facts
+from hck.dask.workers import Facts
 from hck.estimators.branched import Extent, branches_within, sample_for, sizes_for
 from hck.partition import leaf_size_for
 
