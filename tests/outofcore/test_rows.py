@@ -96,3 +96,9 @@ def test_wrong_input(tmp_path):
         as_numbers(bad, "X", 1000)
     with pytest.raises(ValueError, match="no number in rows from 5 on"):
         as_numbers(np.array([["a"], ["b"]]), "X", 5)
+    with pytest.raises(ValueError, match="Complex data not supported: X"):
+        as_numbers(X * 1j, "X")
+    with pytest.raises(ValueError, match="y has NaN or infinity in row 6 of block 2"):
+        as_numbers(np.array([1, None], dtype=object), "y", 5, " of block 2")
+    with pytest.raises(ValueError, match="y has NaN or infinity in row 1 of block 2"):
+        as_numbers(np.array([[1, "a"], [pd.NA, 2]], dtype=object), "y", where=" of block 2")

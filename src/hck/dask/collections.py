@@ -1,4 +1,4 @@
-"""Dask arrays and dataframes as chunks of rows, in pairs of X and y."""
+"""Dask arrays and dataframes as chunks of rows, and what belongs beside them."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -47,16 +47,10 @@ def lazy_points(X: Collection, least: int = 1, known: bool = False) -> LazyChunk
     return LazyChunks(list(X.to_delayed().ravel()), rows, X.shape[1], names)
 
 
-def lazy_pairs(X: Collection, y: Collection, least: int = 1) -> tuple[LazyChunks, list[Delayed]]:
-    """Chunks of X and the chunks of y that belong to them."""
-    if y is None:
-        raise ValueError("this estimator requires y to be passed, but the target y is None")
-    points = lazy_points(X, least, known=True)
-    return points, beside(points, y, "y", least)
-
-
-def beside(points: LazyChunks, y: Collection, name: str, least: int = 1) -> list[Delayed]:
+def beside(points: LazyChunks, y: Collection, name: str) -> list[Delayed]:
     """The chunks of targets, or of weights, that belong to chunks of X."""
+    if y is None:
+        raise ValueError(f"this estimator requires {name} to be passed, but the target {name} is None")
     check_kind(y, name)
     if _is_frame(y) or _is_series(y):
         return _same_number(points, list(y.to_delayed()), "partitions", name)
@@ -68,7 +62,7 @@ def beside(points: LazyChunks, y: Collection, name: str, least: int = 1) -> list
             )
         chunks = y.rechunk(dict.fromkeys(range(1, y.ndim), -1)) if y.ndim > 1 else y
         return _same_number(points, list(chunks.to_delayed().ravel()), "chunks", name)
-    y = _as_array(y, name, least)
+    y = _as_array(y, name)
     if y.ndim not in (1, 2):
         raise ValueError(f"{name} must have one axis or two, got a Dask array of shape {y.shape}")
     if y.shape[0] != sum(points.rows):
@@ -100,7 +94,7 @@ def check_kind(x: Collection, name: str) -> None:
         raise ValueError(f"{name} must be a Dask array or dataframe, got {type(x).__name__}")
 
 
-def _as_array(x: Collection, name: str, least: int, known: bool = True) -> da.Array:
+def _as_array(x: Collection, name: str, least: int = 1, known: bool = True) -> da.Array:
     if not is_lazy(x):
         x = np.asarray(x)
         step = max(1, min(_ROWS, -(-len(x) // least))) if x.ndim else 1

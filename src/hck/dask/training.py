@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from distributed import Future
 
 from hck.dask.cluster import Work, lazy
-from hck.dask.collections import Collection, lazy_pairs
+from hck.dask.collections import Collection, beside, lazy_points
 from hck.preparation.coding import as_labels
 from hck.preparation.sample import Sample, draw_rows
 from hck.preparation.survey import Chunk, Survey, as_numbers
@@ -31,8 +31,8 @@ class Training(Survey):
 
 def read(work: Work, X: Collection, y: Collection, labels: bool, least: int) -> Training:
     """Bring X and y into the workers' memory, in at least so many chunks if they are here, and check them."""
-    points, targets = lazy_pairs(X, y, least)
-    pairs = enumerate(zip(points.delayed, targets, strict=True))
+    points = lazy_points(X, least, known=True)
+    pairs = enumerate(zip(points.delayed, beside(points, y, "y"), strict=True))
     chunks = work.compute([lazy(prepare)(x, t, i, points.features, labels) for i, (x, t) in pairs])
     described = work.compute([lazy(Survey.of)(chunk, labels) for chunk in chunks])
     surveys: list[Survey] = work.gather(described, "read")

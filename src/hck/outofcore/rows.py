@@ -12,9 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 _BLOCK = 2**26  # bytes that are read at once
-Sliced: TypeAlias = (
-    Any  # has a shape, and gives rows by slices: an ndarray, an `h5py.Dataset`, a `zarr.Array`
-)
+Sliced: TypeAlias = Any  # has a shape, and gives rows by slices: an ndarray, an HDF5 or a zarr array
 Readable: TypeAlias = Any  # what `as_rows` takes
 
 
