@@ -6,7 +6,7 @@ import torch
 from torch import exp, log, sqrt
 
 from hck.backend.blocks import Blocks
-from hck.backend.kernels import Formula, Profile, fused_cross
+from hck.backend.kernels import DenseCross, Formula, Profile, fused_cross
 from hck.kernels.stationary import evaluate
 
 TOLERANCE = {torch.float64: 1e-14, torch.float32: 2e-6}
@@ -41,7 +41,7 @@ def block(n):
 def test_a_shape_travels_beside_the_amplitude(d, shape, smooth, dtype):
     x = torch.randn(41, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
     profile = Profile(Formula(rational, smooth=smooth), 0.7 * d**0.5, 2.5, shape)
-    found = fused_cross(profile, (x, block(41)), (x, block(41)))[0]
+    found = fused_cross(DenseCross(profile, x, block(41), x, block(41)))[0]
     expected = evaluate(profile, x.double(), x.double())
     by_hand = 2.5 * (1 + torch.cdist(x.double(), x.double()) ** 2 / (0.49 * d) / (2 * shape)) ** -shape
     torch.testing.assert_close(expected, by_hand, rtol=0, atol=1e-12)
@@ -52,7 +52,7 @@ def test_a_shape_travels_beside_the_amplitude(d, shape, smooth, dtype):
 def test_every_operation(dtype):
     x = torch.rand(50, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(dtype)
     profile = Profile(Formula(every_operation))
-    found = fused_cross(profile, (x, block(50)), (x, block(50)))[0]
+    found = fused_cross(DenseCross(profile, x, block(50), x, block(50)))[0]
     square = (x.double()[:, None] - x.double()).square().sum(-1)
     torch.testing.assert_close(found.double(), every_operation(square), rtol=0, atol=20 * TOLERANCE[dtype])
 
@@ -61,7 +61,8 @@ def applied(function, s):
     """A formula of numbers s: squares of distances from the origin, which is also the centre."""
     x = torch.cat([s.new_zeros(1), s.sqrt()])[:, None]
     origin = Blocks(torch.zeros(1, 1, dtype=torch.long), full=True)
-    found = fused_cross(Profile(Formula(function)), (x, block(len(x))), (x[:1], origin))[0, 1:, 0]
+    cross = DenseCross(Profile(Formula(function)), x, block(len(x)), x[:1], origin)
+    found = fused_cross(cross)[0, 1:, 0]
     return found.numpy(), (x[1:, 0] ** 2).numpy()
 
 

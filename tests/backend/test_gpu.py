@@ -6,7 +6,7 @@ from torch import exp, log
 
 from hck.backend import linalg
 from hck.backend.blocks import Blocks
-from hck.backend.kernels import Formula, Profile, fused_cross
+from hck.backend.kernels import DenseCross, Formula, Profile, fused_cross
 from hck.branches.ridge import ridge
 from hck.errors import NumericalWarning
 from hck.hierarchy.blueprint import Blueprint
@@ -14,7 +14,7 @@ from hck.hierarchy.factor import Factor
 from hck.hierarchy.smooth import smooth_down
 from hck.kernels import Gaussian, InverseMultiquadric, Matern, kernel_names, make_kernel
 from hck.kernels.stationary import evaluate
-from hck.points import DensePoints, cross
+from hck.points import DensePoints, KernelBlocks, cross
 from hck.settings import Settings
 
 pytestmark = [
@@ -101,7 +101,7 @@ def test_kernel_values(kernel, n, m, upper, dtype):
     here = cross(kernel, x, left, z, right)
     device = torch.device("cuda")
     sides = (x.to(device), Blocks(rows.cuda(), False), z.to(device), Blocks(columns.cuda(), False))
-    there = cross(kernel.to(device, dtype), *sides, upper=upper).cpu()
+    there = KernelBlocks(kernel.to(device, dtype), *sides, upper=upper).tensor().cpu()
     if upper:
         here, there = here.triu(), there.triu()
     torch.testing.assert_close(there, here, rtol=0, atol=TOLERANCE[dtype])
@@ -128,7 +128,7 @@ def test_a_formula_with_a_shape(shape, dtype):
     x = normal(70, 4, dtype=dtype).cuda()
     block = Blocks(torch.arange(70, device="cuda")[None], full=True)
     profile = Profile(Formula(rational, smooth=True), 1.3, 2.0, shape)
-    there = fused_cross(profile, (x, block), (x, block))[0].double().cpu()
+    there = fused_cross(DenseCross(profile, x, block, x, block))[0].double().cpu()
     here = evaluate(profile, x.double().cpu(), x.double().cpu())
     torch.testing.assert_close(there, here, rtol=0, atol=2 * TOLERANCE[dtype])
 

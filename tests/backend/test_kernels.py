@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hck.backend.blocks import Blocks
-from hck.backend.kernels import fused_cross
+from hck.backend.kernels import DenseCross, fused_cross
 from hck.kernels import kernel_names, make_kernel
 
 NAMES = kernel_names()
@@ -17,7 +17,7 @@ def values(name, scale, x, rows, columns, upper=False):
     kernel = make_kernel(name, scale)
     blocks = [Blocks(torch.as_tensor(index), full=bool((index >= 0).all())) for index in (rows, columns)]
     x = kernel.place(x)
-    return fused_cross(kernel.profile(), (x, blocks[0]), (x, blocks[1]), upper)
+    return fused_cross(DenseCross(kernel.profile(), x, blocks[0], x, blocks[1]), upper)
 
 
 def by_the_formula(name, scale, x, rows, columns):

@@ -158,6 +158,16 @@ def test_failures_in_any_block_are_found(kept):
         factor(matrix)
 
 
+def test_failures_are_noted(kept):
+    matrix = definite(4, 70, 70)
+    matrix[2, 69, 69] = -1
+    algebra, each, one = KINDS["cpu"].machine().algebra(matrix.dtype), *torch.zeros(2, 4, dtype=torch.int32)
+    for failed in (each, one[:1].expand(4)):
+        algebra.factor_noting_(matrix.clone(), failed)
+    assert each.tolist() == [0, 0, 1, 0]
+    assert one.tolist() == [1, 0, 0, 0]
+
+
 @both_types
 def test_jitter_for_the_members_that_fail_only(dtype):
     least = {torch.float32: 1e-5, torch.float64: 1e-11}[dtype]

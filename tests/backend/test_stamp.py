@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,11 +14,11 @@ import hck
 SHOW = """
 import torch
 from hck.backend.blocks import Blocks
-from hck.backend.kernels import fused_cross
+from hck.backend.kernels import DenseCross, fused_cross
 from hck.kernels import make_kernel
 x = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
 one = Blocks(torch.arange(2)[None], full=True)
-print(float(fused_cross(make_kernel("laplace").profile(), (x, one), (x, one))[0, 0, 1]))
+print(float(fused_cross(DenseCross(make_kernel("laplace").profile(), x, one, x, one))[0, 0, 1]))
 """
 
 
@@ -58,7 +59,7 @@ def test_another_formula_is_compiled_anew(package):
     assert first
     shown(package)
     assert kept(package) == first  # used again
-    formula = "def laplace(s: Any) -> Any:\n    return {}"
+    formula = "def laplace(s: Numbers) -> Numbers:\n    return {}"
     change(package / "hck/kernels/families.py", formula.format("exp(-s)"), formula.format("1/(s+3)"))
     assert shown(package) == 0.25
 
@@ -91,3 +92,14 @@ def test_versions_are_part_of_the_stamp(monkeypatch):
             assert jit._stamp() != jit._STAMP
     monkeypatch.setattr(jit.sys, "version", "another")
     assert jit._stamp() != jit._STAMP
+
+
+def test_processes_that_save_together_keep_to_files_of_their_own(tmp_path):
+    from hck.backend.cpu import jit
+
+    cache = SimpleNamespace(_cache_path=str(tmp_path), _impl=SimpleNamespace(filename_base="function"))
+    files = {key: jit._CacheFiles(cache) for key in ("float64", "float32")}
+    for key, own in files.items():
+        own.save(key, f"code for {key}")
+    assert all(own.load(key) == f"code for {key}" for key in files for own in files.values())
+    assert len(list(tmp_path.glob("*.nbi"))) == len(list(tmp_path.glob("*.nbc"))) == 2

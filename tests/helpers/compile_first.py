@@ -6,19 +6,11 @@ python tests/helpers/compile_first.py
 from multiprocessing import get_context
 
 
-def compile_for(dtype, lock):
+def compile_for(dtype):
     import numpy as np
-    from numba.core.caching import IndexDataCacheFile
 
     from hck import HCKGaussianProcessRegressor, HCKRegressor
 
-    save = IndexDataCacheFile.save
-
-    def one_at_a_time(self, key, data):
-        with lock:  # both types of numbers are in one index
-            save(self, key, data)
-
-    IndexDataCacheFile.save = one_at_a_time
     X = np.random.default_rng(0).uniform(size=(400, 3))
     given = {"rank": 16, "dtype": dtype, "jitter": 1e-4, "random_state": 0}
     for partition in ("random_projection", "pca"):
@@ -28,8 +20,7 @@ def compile_for(dtype, lock):
 
 if __name__ == "__main__":
     context = get_context("spawn")
-    lock = context.Lock()
-    processes = [context.Process(target=compile_for, args=(dtype, lock)) for dtype in ("float64", "float32")]
+    processes = [context.Process(target=compile_for, args=(dtype,)) for dtype in ("float64", "float32")]
     for process in processes:
         process.start()
     for process in processes:

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hck.backend.kinds import KINDS, OTHER
 from hck.kernels import CallableKernel, Gaussian
 from hck.partition import Tree, make_tree
 from hck.points import as_points
@@ -245,3 +246,11 @@ def test_repr_and_freezing():
     assert repr(tree) == "Tree(4 points, 3 nodes, 2 leaves of 1 to 3 points, depth 1)"
     with pytest.raises(FrozenInstanceError):
         tree.parent = torch.zeros(1)
+
+
+def test_a_cpu_that_is_a_device_like_any_other(monkeypatch):
+    given = make_tree("pca", as_points(torch.arange(20.0)[:, None]), Gaussian(), 5)
+    tree = Tree(given.parent, given.start, given.stop, given.order)
+    monkeypatch.setitem(KINDS, "cpu", OTHER)
+    assert tree.level.tolist() == given.level.tolist()
+    assert tree.n_leaves == given.n_leaves

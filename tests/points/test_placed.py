@@ -162,4 +162,4 @@ def test_a_placement_may_change_the_number_of_features(n):
     torch.testing.assert_close(kernel.evaluate(x, x), expected, rtol=0, atol=1e-12)
     blocks = KernelBlocks.between(kernel, points, points)
     torch.testing.assert_close(blocks.tensor()[0], expected, rtol=0, atol=1e-12)
-    assert blocks.compilable().left.n_features == 2
+    assert blocks.compilable().x.shape[1] == 2

@@ -7,7 +7,7 @@ import torch
 
 from hck.backend.blocks import Blocks
 from hck.kernels import CallableKernel, Gaussian, Matern, kernel_names, make_kernel
-from hck.kernels.objects import looks_like_objects
+from hck.kernels.inputs import looks_like_objects
 from hck.points import DensePoints, ObjectPoints, SparsePoints, as_points, as_points_like, cross
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-13}

@@ -12,7 +12,7 @@ from hck.kernels.placement import check_lengthscales
 from hck.kernels.registry import KernelLike
 from hck.kernels.stationary import Stationary
 from hck.points import Points, PointsLike, SparsePoints, VectorPoints, as_points
-from hck.points.csr import csr_tensor
+from hck.points.sparse import csr_tensor
 from hck.settings import Settings
 
 

@@ -18,7 +18,7 @@ from hck.backend.progress import track
 from hck.kernels import Kernel
 from hck.kernels.placement import check_lengthscales
 from hck.points import DensePoints, Points, cross
-from hck.points.csr import csr_tensor
+from hck.points.sparse import csr_tensor
 
 _AT_ONCE = 2**22  # numbers gathered together
 ROWS = 2**14  # points whose neighbours are sought together

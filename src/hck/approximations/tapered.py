@@ -23,7 +23,7 @@ from hck.backend.parallel import chunks
 from hck.backend.progress import track
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Kernel, make_kernel
-from hck.kernels.objects import looks_like_objects
+from hck.kernels.inputs import looks_like_objects
 from hck.kernels.registry import KernelLike
 from hck.points import DensePoints, KernelBlocks, Points, PointsLike, as_points, as_points_like
 from hck.settings import MemoryBudget, Option, Settings

@@ -16,19 +16,13 @@ _WASTE = 0.2
 
 @dataclass(frozen=True)
 class Blocks:
-    """A stack of groups of positions.
+    """A stack of groups of positions (blocks, width), -1 where a block is shorter than the width.
 
-    Attributes
-    ----------
-    index : Tensor of shape (blocks, width)
-        Positions; -1 where a block is shorter than the width. As an index into an array with one
-        spare row at its end, -1 means that row.
-    full : bool
-        Whether it is known that no entry is -1, so that masking can be skipped.
+    As an index into an array with one spare row at its end, -1 means that row.
     """
 
     index: Tensor
-    full: bool
+    full: bool  # whether it is known that no entry is -1, so that masking can be skipped
 
     def __len__(self) -> int:
         return self.index.shape[0]
@@ -56,19 +50,11 @@ class Batch(Blocks):
 
 @dataclass(frozen=True)
 class Segments:
-    """Groups of things, those of each group consecutive in an order.
+    """Groups of things that are consecutive: group i owns order[start[i] : start[i] + size[i]]."""
 
-    Attributes
-    ----------
-    order : Tensor of shape (n,)
-        The things.
-    start, size : Tensor of shape (groups,)
-        Group i owns ``order[start[i] : start[i] + size[i]]``. In the CPU's memory.
-    """
-
-    order: Tensor
-    start: Tensor
-    size: Tensor
+    order: Tensor  # (n,): the things
+    start: Tensor  # (groups,), in the CPU's memory
+    size: Tensor  # (groups,), in the CPU's memory
 
     def __len__(self) -> int:
         return len(self.start)
@@ -131,15 +117,9 @@ def batches(
 ) -> list[Batch]:
     """Groups of consecutive positions in batches of similar size; empty groups are left out.
 
-    Parameters
-    ----------
-    start, count : Tensor of shape (groups,)
-        Group g holds the positions start[g], …, start[g] + count[g] - 1. In the CPU's memory, or one has to
-        wait for them.
-    per_chunk : callable
-        The largest number of blocks in one batch, given their width and how many there are.
-    device : torch.device, optional
-        Where the batches are to be; by default where `start` is.
+    Group g holds the positions start[g], …, start[g] + count[g] - 1; they are in the CPU's memory, or one has
+    to wait for them. `per_chunk` gives the largest number of blocks in one batch from their width and how
+    many there are; `device` is where the batches are to be, by default where `start` is.
     """
     device = start.device if device is None else device
     start, count = start.cpu(), count.cpu()

@@ -15,17 +15,9 @@ def project(x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tenso
 
 
 def separate(nodes: Segments, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Halve each node: those with the smaller values come first in its part of ``nodes.order``.
+    """Halve each node by a value for each of its members: smaller ones come first in ``nodes.order``.
 
-    Parameters
-    ----------
-    value : Tensor of shape (members,)
-        A number for each of ``nodes.members()``.
-
-    Returns
-    -------
-    below, above : Tensor of shape (nodes,)
-        The largest value in the first half and the smallest in the second.
+    Returns the largest value in the first half of each node and the smallest in the second.
     """
     return kind_of(value.device).machine().separate(nodes, value)
 
@@ -37,22 +29,12 @@ def halves(size: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Halvings:
-    """All nodes that are halved until none has more than a number of points, level after level.
+    """All nodes that are halved until none has more than a number of points, level after level."""
 
-    Attributes
-    ----------
-    start, size : Tensor of shape (nodes,)
-        The points of each node.
-    child : Tensor of shape (nodes, 2)
-        Which of these nodes its halves are; -1: none, since it is small.
-    counts : list of int
-        How many nodes there are at each level.
-    """
-
-    start: Tensor
-    size: Tensor
-    child: Tensor
-    counts: list[int]
+    start: Tensor  # (nodes,): where its points begin
+    size: Tensor  # (nodes,)
+    child: Tensor  # (nodes, 2): which of these nodes its halves are; -1: none, since it is small
+    counts: list[int]  # of the nodes of each level
 
     @classmethod
     def of(cls, n: int, leaf_size: int) -> "Halvings":
@@ -79,36 +61,18 @@ class Halvings:
 
 @dataclass(frozen=True)
 class Directions:
-    """What nodes are projected on.
+    """What nodes are projected on. A direction that does not separate the halves of a node is replaced."""
 
-    Attributes
-    ----------
-    values : Tensor of shape (directions, d)
-    pick : Tensor of shape (nodes,)
-        The direction of each node. One that does not separate the halves of a node is replaced.
-    spares : int
-        How many of the directions, the last ones, may replace others.
-    """
-
-    values: Tensor
-    pick: Tensor
-    spares: int
+    values: Tensor  # (directions, d)
+    pick: Tensor  # (nodes,): the direction of each node
+    spares: int  # how many of the directions, the last ones, may replace others
 
 
 def halve_all(
     x: Tensor, order: Tensor, nodes: Halvings, directions: Directions
 ) -> tuple[Tensor, Tensor] | None:
-    """Halve nodes by projections of their points, all levels at once; None where a device cannot.
+    """Halve nodes by projections of their points x (n, d), all levels at once; None where a device cannot.
 
-    Parameters
-    ----------
-    x : Tensor of shape (n, d)
-    order : Tensor of shape (n,)
-        The points in the order of the nodes, at first any; it is rearranged.
-
-    Returns
-    -------
-    below, above : Tensor of shape (nodes,)
-        As for `separate`.
+    The order (n,), at first any, is rearranged to that of the nodes. Returns what `separate` does.
     """
     return kind_of(x.device).machine().halve_all(x, order, nodes, directions)

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks
-from hck.backend.gradients import wants_gradient
 from hck.backend.kinds import kind_of
 from hck.backend.parallel import chunks
+
+# What a machine computes with: a tensor, a vector register, or a tile of Triton's.
+Numbers: TypeAlias = Any
 
 _PIECE = 2**16  # numbers to which torch applies a formula at once
 _KNOWN = ("exp", "log", "sqrt")
@@ -30,19 +32,13 @@ _LOOKUPS = ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_NAME", "IMPORT_NAME
 class Formula:
     """A kernel's function f of the distance, from which the code of every machine is made.
 
-    Attributes
-    ----------
-    function : callable
-        f(s) with f(0) = 1, or f(s, shape) with one more number; s is ‖x − x'‖², in units of the lengthscale.
-        It is written with numbers, + − * / and the functions `exp`, `log` and `sqrt` of s alone, for which
-        each machine has its own.
-    manhattan : bool
-        Whether s is ‖x − x'‖₁ instead.
-    smooth : bool
-        Whether f has a derivative in s at 0, so that a small error of s is as small an error of f.
+    It is f(s) with f(0) = 1, or f(s, shape) with one more number; s is ‖x − x'‖², or with `manhattan`
+    ‖x − x'‖₁, in units of the lengthscale. It is written with numbers, + − * / and the functions `exp`, `log`
+    and `sqrt` of s alone, for which each machine has its own. A `smooth` one has a derivative in s at 0, so
+    that a small error of s is as small an error of f.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., Numbers]
     manhattan: bool = False
     smooth: bool = False
 
@@ -59,7 +55,7 @@ class Formula:
                     f"the functions {', '.join(_KNOWN)}"
                 )
 
-    def __call__(self, s: Any, shape: Any) -> Any:
+    def __call__(self, s: Numbers, shape: Numbers) -> Numbers:
         return self.function(s, shape) if self.shaped else self.function(s)
 
     @property
@@ -78,7 +74,7 @@ class Formula:
         text = repr((code.co_code, code.co_consts, code.co_names, code.co_varnames))
         return sha256(text.encode()).hexdigest()[:16]
 
-    def with_functions(self, **functions: Any) -> FunctionType:
+    def with_functions(self, **functions: Callable[[Numbers], Numbers]) -> FunctionType:
         """The same function, with other meanings of exp, log and sqrt."""
         known = {"__name__": self.function.__module__, **functions}
         made = FunctionType(self.function.__code__, known, self.name)
@@ -88,13 +84,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class Profile:
-    """An isotropic kernel: amplitude · f(s) with s = ‖x − x'‖² / lengthscale², or ‖x − x'‖₁ / lengthscale.
-
-    Attributes
-    ----------
-    formula : Formula
-    lengthscale, amplitude, shape : float, or Tensor of shape ()
-    """
+    """An isotropic kernel: amplitude · f(s) with s = ‖x − x'‖² / lengthscale², or ‖x − x'‖₁ / lengthscale."""
 
     formula: Formula
     lengthscale: float | Tensor = 1.0
@@ -102,14 +92,31 @@ class Profile:
     shape: float | Tensor = 1.0
 
 
-def apply(profile: Profile, s: Tensor, rounding: Tensor | None = None) -> Tensor:
-    """amplitude · f(s), by torch, for distances in units of the lengthscale, which may be overwritten.
+@dataclass(frozen=True)
+class DenseCross:
+    """Values of a kernel that are wanted between blocks of rows of x (points, d) and of z, 0 for padding."""
 
-    Parameters
-    ----------
-    s : Tensor of shape (*batch, n, m)
-    rounding : Tensor that expands to (*batch, n, 1), optional
-        Up to which s is taken as 0.
+    profile: Profile
+    x: Tensor
+    rows: Blocks
+    z: Tensor
+    columns: Blocks
+
+
+def wants_gradient(*values: object) -> bool:
+    """Whether torch would record what is done with these, which compiled code does not."""
+    return torch.is_grad_enabled() and bool(requiring_gradient(*values))
+
+
+def requiring_gradient(*values: object) -> list[Tensor]:
+    """Those that are tensors and require a gradient."""
+    return [value for value in values if isinstance(value, Tensor) and value.requires_grad]
+
+
+def apply(profile: Profile, s: Tensor, rounding: Tensor | None = None) -> Tensor:
+    """amplitude · f(s), by torch, for distances s (*batch, n, m) in units of the lengthscale.
+
+    These may be overwritten. Up to `rounding`, which expands to (*batch, n, 1), they are taken as 0.
     """
     formula, amplitude, shape = profile.formula, profile.amplitude, profile.shape
     n, m = s.shape[-2:]
@@ -135,34 +142,21 @@ def without_rounding(s: Tensor, rounding: Tensor) -> Tensor:
     return s.masked_fill(close, 0) if wants_gradient(s) else s.masked_fill_(close, 0)
 
 
-def fusable(x: Tensor, rows: Blocks, z: Tensor, columns: Blocks) -> bool:
-    """Whether compiled code should evaluate profiles between these blocks."""
-    width = max(rows.index.shape[1], columns.index.shape[1])
-    return kind_of(x.device).machine().fuses(x.shape[1], width) and not wants_gradient(x, z)
+def fusable(cross: DenseCross) -> bool:
+    """Whether compiled code should compute these values."""
+    width = max(cross.rows.index.shape[1], cross.columns.index.shape[1])
+    fuses = kind_of(cross.x.device).machine().fuses(cross.x.shape[1], width)
+    return fuses and not wants_gradient(cross.x, cross.z)
 
 
-def fused_cross(
-    profile: Profile,
-    left: tuple[Tensor, Blocks],
-    right: tuple[Tensor, Blocks],
-    upper: bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Values between blocks of rows of x and of z, 0 where either side is padding.
+def fused_cross(cross: DenseCross, upper: bool = False, out: Tensor | None = None) -> Tensor:
+    """The values (blocks, rows' width, columns' width), perhaps in the memory `out`.
 
-    Parameters
-    ----------
-    left, right : (Tensor of shape (points, d), Blocks)
-        x and z, and positions in them.
-    upper : bool
-        Whether only what lies on and above the diagonal counts.
-    out : Tensor of shape (blocks, rows' width, columns' width), optional
-        Memory for the result.
+    With `upper` only what lies on and above the diagonal counts.
     """
-    (x, rows), (_, columns) = left, right
     if out is None:
-        out = x.new_empty(*rows.index.shape, columns.index.shape[1])
-    kind_of(x.device).machine().evaluate(profile, left, right, upper, out)
+        out = cross.x.new_empty(*cross.rows.index.shape, cross.columns.index.shape[1])
+    kind_of(out.device).machine().evaluate(cross, upper, out)
     return out
 
 

@@ -5,7 +5,7 @@ starts quickly.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -37,85 +37,53 @@ def _other() -> "Machine":
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
-    """A kind of device: its code, how it works, and what suits it.
+class DeviceKind:
+    """A kind of device: its code, how it works, and what suits it."""
 
-    Attributes
-    ----------
-    machine : callable
-        Loads its code.
-    is_host : bool
-        Whether its memory is the CPU's. Then items are spread over the cores, and several are worked on at
-        the same time; on another device one item after another, since one already fills it.
-    is_queued : bool
-        Whether commands are queued, so that to look at a result is to wait for it.
-    free_share : float
-        The part of its free memory that may be used.
-    widest_chunk : int
-        Bytes beyond which temporaries gain nothing: the batch is already wide, and caches are small.
-    least_chunk : int
-        Bytes of temporaries below which the device waits for commands.
-    tile : int
-        Rows and columns of kernel values that are computed together, where a matrix is not stored.
-    distances : int
-        Distances that are computed together.
-    pairs : int
-        Pairs of points up to which all distances are computed, rather than a search tree built.
-    rate : float
-        Operations per second that a fit gets done, roughly: of two CPU cores, and of a data-centre GPU.
-    more_work : float
-        How many times the CPU's work a fit is worth.
-    single_leaf : float
-        The part of a fit's work that one leaf may take, to be preferred to several trees: it is one large
-        factorization, which suits a GPU.
-    bundle_gain : float
-        The part of the work that has to be saved for branches to be in twice as many bundles. A GPU works on
-        one after another, each with as many commands.
-    makes_dense : bool
-        Whether sparse points of many features may be made dense to learn their lengthscales.
-    exact_points : int
-        The most points with the exact kernel, in experiments.
-    """
-
-    machine: "Callable[[], Machine]"
+    machine: "Callable[[], Machine]"  # loads its code
+    # Whether its memory is the CPU's. Then items are spread over the cores, and several are worked on at the
+    # same time; on another device one item after another, since one already fills it.
     is_host: bool
-    is_queued: bool
-    free_share: float
+    is_queued: bool  # whether commands are queued, so that to look at a result is to wait for it
+    free_share: float  # the part of its free memory that may be used
+    # Bytes beyond which temporaries gain nothing (the batch is already wide, and caches are small), and below
+    # which the device waits for commands.
     widest_chunk: int
     least_chunk: int
-    tile: int
-    distances: int
-    pairs: int
-    rate: float
-    more_work: float
-    single_leaf: float
-    bundle_gain: float
-    makes_dense: bool
-    exact_points: int
+    tile: int  # rows and columns of kernel values that are computed together, where a matrix is not stored
+    distances: int  # that are computed together
+    pairs: int  # of points up to which all distances are computed, rather than a search tree built
+    rate: float  # operations per second that a fit gets done, roughly: two CPU cores, a data-centre GPU
+    more_work: float  # how many times the CPU's work a fit is worth
+    # The part of the work that one large factorization may take, to be preferred to many small ones.
+    single_matrix: float
+    # The part of the work that has to be saved for it to be split into twice as many batches: a GPU works on
+    # one after another, each with as many commands.
+    split_gain: float
+    makes_dense: bool  # whether sparse points of many features may be made dense to learn lengthscales
+    largest_matrix: int  # rows of the largest matrix that is worth computing with as a whole
 
 
-def _accelerator(machine: "Callable[[], Machine]", is_queued: bool) -> Kind:
-    return Kind(
-        machine=machine,
-        is_host=False,
-        is_queued=is_queued,
-        free_share=0.8,
-        widest_chunk=2**31,
-        least_chunk=2**28,
-        tile=8192,
-        distances=2**28,
-        pairs=2**36,
-        rate=3e12,
-        more_work=4.0,
-        single_leaf=2.0,
-        bundle_gain=0.2,
-        makes_dense=True,
-        exact_points=500_000,
-    )
-
-
+# Any device that torch knows: torch alone.
+OTHER = DeviceKind(
+    machine=_other,
+    is_host=False,
+    is_queued=False,
+    free_share=0.8,
+    widest_chunk=2**31,
+    least_chunk=2**28,
+    tile=8192,
+    distances=2**28,
+    pairs=2**36,
+    rate=3e12,
+    more_work=4.0,
+    single_matrix=2.0,
+    split_gain=0.2,
+    makes_dense=True,
+    largest_matrix=500_000,
+)
 KINDS = {
-    "cpu": Kind(
+    "cpu": DeviceKind(
         machine=_cpu,
         is_host=True,
         is_queued=False,
@@ -127,17 +95,17 @@ KINDS = {
         pairs=0,
         rate=7e10,
         more_work=1.0,
-        single_leaf=0.25,
-        bundle_gain=0.1,
+        single_matrix=0.25,
+        split_gain=0.1,
         makes_dense=False,
-        exact_points=10_000,
+        largest_matrix=10_000,
     ),
-    "cuda": _accelerator(_cuda, is_queued=True),
+    "cuda": replace(OTHER, machine=_cuda, is_queued=True),
 }
-OTHER = _accelerator(_other, is_queued=False)  # any other device that torch knows: torch alone
+DEVICE_NAMES = " or ".join(KINDS)  # for people to read
 
 
-def kind_of(device: "torch.device | str") -> Kind:
+def kind_of(device: "torch.device | str") -> DeviceKind:
     """The kind of a device."""
     name = device.partition(":")[0] if isinstance(device, str) else device.type
     return KINDS.get(name, OTHER)

@@ -5,7 +5,7 @@ matrices only the upper triangle is read, and only that may be relied on in resu
 A function whose name ends in an underscore may use an argument's memory for its result; it says which.
 
 A *factor* of a symmetric matrix S = L Lᵀ is what suits the device: Lᵀ on a CPU (`cpu.stacks`: compiled code
-on one core per call), L⁻¹ elsewhere (`torch`, and `cuda.algebra` with kernels of our own). Only these look
+on one core per call), L⁻¹ elsewhere (`torch`, and `cuda.dense` with kernels of our own). Only these look
 inside a factor; others `whiten_` (L⁻¹ X), `unwhiten_` (L⁻ᵀ X) and so on.
 
 Nothing here is recorded by autograd: results are detached.
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from hck.backend.kinds import kind_of
 from hck.backend.machine import Algebra
-from hck.backend.torch import TorchAlgebra, with_jitter
+from hck.backend.torch import with_jitter
 from hck.errors import NotPositiveDefiniteError, NumericalWarning
 
 Result = TypeVar("Result")
@@ -32,23 +32,13 @@ _local = threading.local()
 
 
 def factor_(matrix: Tensor, what: str) -> Tensor:
-    """The factors of a stack of symmetric matrices, whose memory may be used.
+    """The factors of a stack of symmetric matrices (members, n, n), whose memory may be used.
 
-    Members that are not positive definite, and only they, get a jitter that grows tenfold until they are.
-
-    Parameters
-    ----------
-    matrix : Tensor of shape (members, n, n)
-    what : str
-        What the matrices are, for the warning or the error.
-
-    Raises
-    ------
-    NotPositiveDefiniteError
-        If a member still fails at a jitter that would visibly change the result.
+    Members that are not positive definite, and only they, get a jitter that grows tenfold until they are; if
+    one would visibly change the result there is a NotPositiveDefiniteError. `what` they are, for the message.
     """
     matrix, algebra, noted = matrix.detach(), _algebra(matrix), getattr(_local, "failed", None)
-    if noted is not None and noted.device == matrix.device and isinstance(algebra, TorchAlgebra):
+    if noted is not None and noted.device == matrix.device:
         return algebra.factor_noting_(matrix, noted.expand(len(matrix)))
     factor, jitter = algebra.factor_(matrix, *jitters(matrix.dtype))
     if jitter is not None:
@@ -169,12 +159,8 @@ def warn_of_jitter(
 ) -> None:
     """Say which members of a stack needed a jitter; raise an error if none was enough.
 
-    Parameters
-    ----------
-    jitter : array of shape (members,)
-        What was added to each member; infinite where nothing helps, NaN where a member is not finite.
-    last : float, optional
-        The largest relative jitter that was tried, by default that of `jitters`.
+    `jitter` (members,) is what was added to each: infinite where nothing helps, NaN where a member is not
+    finite. `last` is the largest relative one that was tried, by default that of `jitters`.
     """
     last = jitters(dtype)[1] if last is None else last
     jitter = np.asarray(jitter.cpu() if isinstance(jitter, Tensor) else jitter)

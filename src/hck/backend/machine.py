@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from hck.backend.blocks import Blocks, Segments, consecutive
+from hck.backend.blocks import Segments, consecutive
 from hck.backend.torch import TorchAlgebra
 
 if TYPE_CHECKING:
     from hck.backend.cuts import Directions, Halvings
-    from hck.backend.kernels import Profile
+    from hck.backend.kernels import DenseCross
     from hck.backend.steps import Steps
 
 
@@ -20,6 +20,7 @@ class Algebra(Protocol):
     """Dense linear algebra on stacks of matrices; what the functions do is said in `hck.backend.linalg`."""
 
     def factor_(self, matrix: Tensor, first: float, last: float) -> tuple[Tensor, Tensor | None]: ...
+    def factor_noting_(self, matrix: Tensor, failed: Tensor) -> Tensor: ...
     def whiten_(self, factor: Tensor, x: Tensor, which: Tensor | None) -> Tensor: ...
     def unwhiten_(self, factor: Tensor, x: Tensor, which: Tensor | None) -> Tensor: ...
     def color(self, factor: Tensor, x: Tensor) -> Tensor: ...
@@ -78,14 +79,7 @@ class Machine:
         """Whether it has code of its own for kernel values that beats torch on blocks of this width."""
         return False
 
-    def evaluate(
-        self,
-        profile: "Profile",
-        left: tuple[Tensor, Blocks],
-        right: tuple[Tensor, Blocks],
-        upper: bool,
-        out: Tensor,
-    ) -> None:
+    def evaluate(self, cross: "DenseCross", upper: bool, out: Tensor) -> None:
         """See `hck.backend.kernels.fused_cross`; where `fuses` says so."""
         raise TypeError(f"there is no code for kernel values on {out.device}: this is an error of hck")
 

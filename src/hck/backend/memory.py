@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import NamedTuple
 
 import torch
 
@@ -12,13 +13,9 @@ _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**
 
 
 def resolve_budget(budget: int | float | str | None, device: torch.device) -> int:
-    """The memory budget in bytes.
+    """The memory budget in bytes, from a number, or from text such as ``"4GiB"`` or ``"500 MB"``.
 
-    Parameters
-    ----------
-    budget : int, float, str or None
-        Bytes, text such as ``"4GiB"`` or ``"500 MB"``, or None for half of the memory that is free, and four
-        fifths of a GPU's.
+    None means half of the memory that is free, and four fifths of a GPU's.
     """
     if budget is None:
         return int(free_bytes(device) * kind_of(device).free_share)
@@ -38,20 +35,25 @@ def per_chunk(bytes_per_item: int, budget: int, device: torch.device) -> int:
     return max(1, int(room // max(1, bytes_per_item)))
 
 
-def at_once(
-    count: int, most_anywhere: int, bytes_per_item: int, flops: float, budget: int, device: torch.device
-) -> int:
-    """How many of `count` items to process together, given the temporary memory and the work of each.
+class Cost(NamedTuple):
+    """What an item of work takes: bytes of temporary memory, and operations."""
 
-    On a GPU an eighth of the most that there are at any level of the whole tree, so that temporaries are
+    bytes: int
+    flops: float
+
+
+def at_once(count: int, most_anywhere: int, each: Cost, budget: int, device: torch.device) -> int:
+    """How many of `count` items to process together.
+
+    On a GPU an eighth of the most that there are in any such step of the whole work, so that temporaries are
     small beside what is stored, but not so few that the GPU waits for commands. On a CPU temporaries are
     small, or are not there at all, and what counts is that all cores have work.
     """
-    most = max(1, budget // 8 // max(1, bytes_per_item))
-    kind = kind_of(device)
+    size, kind = max(1, each.bytes), kind_of(device)
+    most = max(1, budget // 8 // size)
     if kind.is_host:
-        return min(most, grain(count, flops))
-    return min(most, max(math.ceil(most_anywhere / 8), kind.least_chunk // max(1, bytes_per_item)))
+        return min(most, grain(count, each.flops))
+    return min(most, max(math.ceil(most_anywhere / 8), kind.least_chunk // size))
 
 
 def free_bytes(device: torch.device) -> int:

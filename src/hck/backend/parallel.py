@@ -47,14 +47,9 @@ def parallel_map(
     what: str = "",
     show: bool = False,
 ) -> Iterator[Result]:
-    """The results of `work` on each item, in the order of the items.
+    """The results of `work` on each item, in the order of the items; on a CPU, spread over its cores.
 
-    Parameters
-    ----------
-    device : torch.device
-        Where the work is done: on the CPU, items are spread over its cores.
-    what, show
-        A name for the work, and whether to show its progress.
+    `what` is a name for the work, and `show` whether to show its progress.
     """
     threads = at_a_time(device)
     if threads == 1 or len(items) < 2:

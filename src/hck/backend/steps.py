@@ -1,8 +1,8 @@
-"""Steps of the sweeps over a tree that some devices do in one go, on a stack of leaves or of inner nodes.
+"""What the steps of the sweeps over a tree take, and the steps that some devices do in one go.
 
-All that a leaf or a node needs then stays in the cache while it is worked on, and kernel values are computed
-on the way. Elsewhere `hck.hierarchy.steps` puts a step together from `hck.backend.linalg`; it says what the
-steps are. Shapes: n is the leaves' size, r the rank, k the number of right-hand sides.
+A step works on a stack of leaves or of inner nodes; `hck.hierarchy.steps` says what it computes. Done in one
+go, all that a leaf or a node needs stays in the cache, and kernel values are computed on the way. Shapes: n
+is the leaves' size, r the rank, k the number of right-hand sides.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,10 @@ from typing import Protocol
 
 from torch import Tensor
 
-from hck.backend.kernels import Profile
+from hck.backend import linalg
+from hck.backend.kernels import DenseCross
 from hck.backend.kinds import kind_of
+from hck.backend.reuse import room
 
 # What is factored, for warnings and errors.
 LEAF = "the leaf matrix D + alpha I"
@@ -19,101 +21,101 @@ NODE = "the information matrix I + Ξ of an inner node"
 ROOT = "the matrix I − X of an inner node"
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Kernel values between blocks of points, to be computed on the way.
+class LazyValues(Protocol):
+    """Kernel values between blocks of points, computed when they are needed: `hck.points.KernelBlocks`."""
 
-    Attributes
-    ----------
-    profile : Profile
-        The kernel.
-    left, right : Tensor of shape (points, d)
-    rows : Tensor of shape (members, width)
-        Positions in `left`, -1 for padding.
-    columns : Tensor of shape (members, width)
-        Positions in `right`.
-    """
-
-    profile: Profile
-    left: Tensor
-    rows: Tensor
-    right: Tensor
-    columns: Tensor
+    def tensor(self) -> Tensor: ...
+    def compilable(self) -> DenseCross | None: ...
 
 
-@dataclass(frozen=True)
-class Leaves:
-    """What the up-sweep makes a stack of leaves of.
+@dataclass
+class LeafInput:
+    """D and V of leaves, or what they are computed from."""
 
-    Attributes
-    ----------
-    values : Wanted, or (Tensor of shape (leaves, n, n), Tensor)
-        That of K(Z, X), from which K(X, X) follows; or K(X, X) and K(Z, X) (leaves, r, n); or, if `landmark`
-        is None, D and V (leaves, n, r). They may be overwritten.
-    landmark : Tensor of shape (nodes, r, r) or None
-        C.
-    which : Tensor of shape (leaves,)
-        The C of each leaf.
-    noise : Tensor of shape (leaves, n)
-    b : Tensor of shape (leaves, n, k)
-        It may be overwritten.
-    """
+    own: LazyValues | Tensor  # K(X, X), or D: (leaves, n, n)
+    far: LazyValues | Tensor  # K(Z, X) (leaves, r, n), or V (leaves, n, r)
+    landmark: Tensor | None  # C (nodes, r, r); None if D and V are given
+    which: Tensor  # (leaves,): the leaves' parents, counted within their level; C is in the same order
 
-    values: Wanted | tuple[Tensor, Tensor]
-    landmark: Tensor | None
-    which: Tensor
-    noise: Tensor
-    b: Tensor
+    def blocks(self) -> tuple[Tensor, Tensor]:
+        """D (its upper triangle) and V; what is given may be overwritten."""
+        if self.landmark is None:
+            return as_tensor(self.own), as_tensor(self.far)
+        v = linalg.whiten_(self.landmark, as_tensor(self.far), self.which)  # Vᵀ
+        return linalg.subtract_gram_(v, as_tensor(self.own)), v.mT
 
 
-@dataclass(frozen=True)
-class Nodes:
-    """What the up-sweep makes a stack of inner nodes of.
+@dataclass
+class NodeInput:
+    """W of inner nodes, or what it is computed from."""
 
-    Attributes
-    ----------
-    values : Wanted or Tensor of shape (nodes, r, r)
-        K(Z_p, Z_i), or W if `own` is None.
-    own : Tensor of shape (nodes, r, r) or None
-        C of the nodes.
-    above : Tensor of shape (parents, r, r) or None
-        C of their parents, of which each node takes that of number `which`.
-    information : Tensor of shape (nodes, r, r)
-        −Ξ; it may be overwritten.
-    mean : Tensor of shape (nodes, r, k)
-        −τ.
-    """
+    far: LazyValues | Tensor  # K(Z_p, Z_i), or W: (nodes, r, r)
+    own: Tensor | None  # C of the nodes (nodes, r, r); None if W is given
+    above: Tensor | None  # C of their parents (parents, r, r)
+    which: Tensor  # (nodes,): the nodes' parents, counted within their level
 
-    values: Wanted | Tensor
-    own: Tensor | None
-    above: Tensor | None
-    which: Tensor
-    information: Tensor
-    mean: Tensor
+    def transfer(self) -> Tensor:
+        """W; what it is computed from may be overwritten, W itself may not."""
+        if self.own is None or self.above is None:
+            return as_tensor(self.far)
+        half = linalg.whiten_(self.above, as_tensor(self.far), self.which)  # C_p⁻¹ K(Z_p, Z_i)
+        return linalg.whiten_(self.own, half.mT)
 
 
-@dataclass(frozen=True)
-class Parents:
-    """Where messages go: −Θ is added to information[where[i]], −t to mean[where[i]]."""
+@dataclass
+class Inbox:
+    """What the nodes of a level hear from their children, with the sign changed."""
 
-    information: Tensor  # (parents, r, r)
-    mean: Tensor  # (parents, r, k)
-    where: Tensor  # (members,)
+    information: Tensor  # −ΣΘ (nodes, r, r); only the upper triangle counts
+    mean: Tensor  # −Σt (nodes, r, k), for k right-hand sides, perhaps none
+
+    @classmethod
+    def empty(cls, nodes: int, rank: int, b: Tensor) -> "Inbox":
+        """For that many nodes, and the right-hand sides b (·, columns)."""
+        information = room((nodes, rank, rank), b.dtype, b.device).zero_()
+        return cls(information, b.new_zeros(nodes, rank, b.shape[1]))
+
+    def add(self, where: Tensor, theta: Tensor, t: Tensor) -> None:
+        """Receive Θ (children, r, r) and t (children, r, k)."""
+        self.information.index_add_(0, where, theta, alpha=-1)
+        self.mean.index_add_(0, where, t, alpha=-1)
+
+    def subtract_identity(self, where: Tensor) -> None:
+        """Receive −I from children."""
+        diagonal = self.information.diagonal(dim1=-2, dim2=-1)
+        diagonal.index_add_(0, where, diagonal.new_ones(len(where), diagonal.shape[1]))
+
+    def pour(self, where: Tensor, other: "Inbox") -> None:
+        """Receive what another inbox has received, row by row."""
+        self.information.index_add_(0, where, other.information)
+        self.mean.index_add_(0, where, other.mean)
 
 
 class Steps(Protocol):
-    """See `hck.hierarchy.steps` for what is returned."""
+    """The functions of `hck.hierarchy.steps`."""
 
-    def leaf_up(self, leaves: Leaves, parents: Parents) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
+    def leaf_up(
+        self, given: LeafInput, noise: Tensor, b: Tensor, parents: Inbox, where: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
     def node_up(
-        self, nodes: Nodes, parents: Parents
+        self, inbox: Inbox, given: NodeInput, parents: Inbox
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]: ...
     def node_down(
-        self, factors: tuple[Tensor, Tensor, Tensor], nu: Tensor, q: Tensor, z: Tensor
+        self, factors: tuple[Tensor, Tensor, Tensor], nu: Tensor, q: Tensor, above: Tensor
     ) -> Tensor: ...
-    def leaf_down(self, factor: Tensor, y: Tensor, a: Tensor, z: Tensor) -> tuple[Tensor, Tensor]: ...
+    def leaf_down(self, factor: Tensor, y: Tensor, a: Tensor, above: Tensor) -> tuple[Tensor, Tensor]: ...
 
 
 def whole_steps(like: Tensor) -> Steps | None:
     """The steps on the device of a tensor and with its type of numbers, if there are such."""
     return kind_of(like.device).machine().steps(like.dtype)
+
+
+def as_tensor(values: LazyValues | Tensor) -> Tensor:
+    """Values that are there, or are computed now."""
+    return values if isinstance(values, Tensor) else values.tensor()
+
+
+def as_cross(values: LazyValues | Tensor) -> DenseCross | None:
+    """Values to be computed on the way; None if they are there, or have to be computed beforehand."""
+    return None if isinstance(values, Tensor) else values.compilable()

@@ -5,12 +5,17 @@ pays to invert once.
 """
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 # Diagonal blocks up to this size are factored and inverted at once, and all else is products.
 _BLOCK = 64
+
+
+# Matrices (members, n, n), of which the upper triangles are read, to their factors, and which members failed.
+Factoring: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 class TorchAlgebra:
@@ -57,9 +62,7 @@ class TorchAlgebra:
         lower, info = torch.linalg.cholesky_ex(s.mT)  # which reads the lower triangle
         identity = torch.eye(s.shape[-1], dtype=s.dtype, device=s.device)
         s.copy_(torch.linalg.solve_triangular(lower, identity.expand_as(lower), upper=False))
-        if failed.stride(0) == 0:
-            failed, info = failed[:1], info.amax(0, keepdim=True)
-        failed.bitwise_or_((info != 0).int())
+        note(failed, info != 0)
 
     def whiten_(self, factor: Tensor, x: Tensor, which: Tensor | None) -> Tensor:
         return (factor if which is None else factor[which]) @ x
@@ -100,21 +103,20 @@ class TorchAlgebra:
         return packed.tril().mT @ x
 
 
+def note(failed: Tensor, bad: Tensor) -> None:
+    """Set `failed` (members,) to 1 where a member is bad; it may be one number, expanded."""
+    if failed.stride(0) == 0:
+        failed, bad = failed[:1], bad.any(0, keepdim=True)
+    failed.bitwise_or_(bad.int())
+
+
 def with_jitter(
-    factor: Callable[[Tensor], tuple[Tensor, Tensor]], matrix: Tensor, first: float, last: float
-) -> tuple[Tensor, Tensor | None]:
+    factor: Factoring, matrix: Tensor, first: float, last: float
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """Factors of a stack of symmetric matrices, and the jitter of each member, None if there is none.
 
-    The jitter is infinite where more than `last` times the mean diagonal is needed, NaN where a member is
-    not finite.
-
-    Parameters
-    ----------
-    factor : callable
-        Matrices (members, n, n) ↦ their factors, and for each member whether it failed; it reads the upper
-        triangle.
-    first, last : float
-        The smallest jitter and the largest, relative to the mean diagonal.
+    It is at least `first` times the mean diagonal, infinite where more than `last` times that is needed, and
+    NaN where a member is not finite.
     """
     result, failed = factor(matrix)
     if not failed.any():
@@ -126,9 +128,7 @@ def with_jitter(
     return result, jitter.where(failed == 0, torch.inf)
 
 
-def _needed_jitter(
-    factor: Callable[[Tensor], tuple[Tensor, Tensor]], matrix: Tensor, info: Tensor, first: float, last: float
-) -> Tensor:
+def _needed_jitter(factor: Factoring, matrix: Tensor, info: Tensor, first: float, last: float) -> Tensor:
     """The jitter that each member of a stack needs. `info` says which members failed."""
     jitter = torch.zeros(len(matrix), dtype=matrix.dtype, device=matrix.device)
     failed = info.nonzero().squeeze(1)

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from hck.backend.parallel import for_each, parallel_map
+from hck.backend.steps import Inbox
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.extend import TreePredictor, extension, landmark_weights
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.layout import Cut
 from hck.hierarchy.smooth import smooth_down
-from hck.hierarchy.steps import Inbox
 
 
 class Equations:

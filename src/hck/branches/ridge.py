@@ -77,7 +77,7 @@ def plan_within_budget(blueprint: Blueprint, columns: int, depth: int | None = N
             continue
         kept = min(number, int(max(0, blueprint.budget - work) // each))
         again = 0.0 if cut == 0 else 1 - kept / number
-        if again > least - kind_of(blueprint.points.device).bundle_gain:
+        if again > least - kind_of(blueprint.points.device).split_gain:
             break
         best, least = (cut, number, kept), again
     if best is not None:

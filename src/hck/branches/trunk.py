@@ -9,12 +9,12 @@ from torch import Tensor
 from hck.backend import linalg
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
+from hck.backend.steps import Inbox
 from hck.branches.message import Message, Reply
 from hck.hierarchy.blueprint import Blueprint, default_jitter
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.layout import Layout, parent_slots
 from hck.hierarchy.smooth import smooth_down
-from hck.hierarchy.steps import Inbox
 from hck.kernels import Kernel, make_kernel
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
 from hck.partition.hyperplane import HyperplaneRule

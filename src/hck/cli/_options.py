@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hck.backend.kinds import KINDS
+from hck.backend.kinds import DEVICE_NAMES, KINDS
 
 # Known without loading torch, so that help and completion are fast; tests see to it that nothing is missing.
 DEVICES = tuple(KINDS)
@@ -34,7 +34,7 @@ class Kind(StrEnum):
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-Device = Annotated[str, typer.Option(help="cpu or cuda.", autocompletion=known(DEVICES))]
+Device = Annotated[str, typer.Option(help=f"{DEVICE_NAMES}.", autocompletion=known(DEVICES))]
 Seed = Annotated[int, typer.Option(help="Makes the result reproducible.")]
 Model = Annotated[Path, typer.Argument(help="A folder that `hck fit` wrote.", show_default=False)]
 Data = Annotated[

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from hck.backend.kinds import DEVICE_NAMES
 from hck.backend.progress import track
 from hck.cli import _options as option
 from hck.cli._common import check_device, free, progress, show, write
@@ -22,7 +23,7 @@ Level = Annotated[
     ),
 ]
 OnDevice = Annotated[
-    str | None, typer.Option(help="cpu or cuda; by default where it was trained.", show_default=False)
+    str | None, typer.Option(help=f"{DEVICE_NAMES}; by default where it was trained.", show_default=False)
 ]
 
 

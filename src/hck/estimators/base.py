@@ -17,7 +17,7 @@ from hck.approximations import Approximation, Iterative
 from hck.approximations.make import NAMES, approximate, for_other_points
 from hck.backend.device import resolve_device
 from hck.kernels import Kernel, make_kernel
-from hck.kernels.objects import looks_like_objects
+from hck.kernels.inputs import looks_like_objects
 from hck.partition import Cutter, Landmarks, Tree
 from hck.persistence.model import save
 from hck.points import Points, as_points

@@ -22,7 +22,7 @@ class Options:
     folder : Path
         Where the CSV file and the figure go.
     device : str
-        "cpu" or "cuda".
+        Where to compute, as estimators take it.
     quick : bool
         Whether a small part is enough, to see that everything works: about a minute on two cores.
     data : tuple of str

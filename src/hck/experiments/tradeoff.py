@@ -23,7 +23,7 @@ def plan(options: Options) -> list[Record]:
         sizes = [n >> j for j in range(7) if n >> j >= (200 if options.quick else 1000)]
         ranks = RANKS[:2] if options.quick else RANKS
         found += [{"data": name, "rank": r, "n": size} for r in ranks for size in sizes if size > 4 * r]
-        most = kind_of(options.device).exact_points
+        most = kind_of(options.device).largest_matrix
         found += [{"data": name, "rank": 0, "n": size} for size in sizes if size <= most]
     return found
 

@@ -8,16 +8,16 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.backend.blocks import Blocks
-from hck.backend.memory import at_once, resolve_budget
+from hck.backend.memory import Cost, at_once, resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.backend.reuse import room
+from hck.backend.steps import LeafInput, NodeInput
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.matrix import HierarchicalMatrix
-from hck.hierarchy.steps import LeafInput, NodeInput
 from hck.kernels import Kernel, make_kernel
-from hck.kernels.objects import looks_like_objects
+from hck.kernels.inputs import looks_like_objects
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
-from hck.points import KernelBlocks, Points, as_points, cross, self_values
+from hck.points import KernelBlocks, Points, as_points, self_values
 from hck.settings import Settings
 
 # λ' on the landmark matrices when none is given, relative to k(x, x): it bounds their condition, and with
@@ -126,7 +126,7 @@ class Blueprint:
     def landmark_factor(self, slots: Tensor, out: Tensor | None = None) -> Tensor:
         """C of inner nodes, given by their slots in the tree; `out` is memory that may be used for it."""
         z, block = self.landmarks.points, self.landmarks.blocks[slots]
-        values = cross(self.kernel, z, block, z, block, upper=True, out=out)
+        values = KernelBlocks(self.kernel, z, block, z, block, upper=True).tensor(out)
         # a padded landmark has a zero row and 1 on the diagonal
         jitter = values.new_full((), self.jitter)
         values.diagonal(dim1=-2, dim2=-1).add_(jitter if block.full else jitter.where(block.mask, 1))
@@ -191,7 +191,7 @@ class Blueprint:
         rank = self.rank
         each = self.points.dtype.itemsize * (4 * rank * rank + 6 * rank * self.points.values_per_point)
         most = self.layout.tree.n_leaves // 2
-        step = at_once(stop - first, most, each, rank**3, self.budget, self.points.device)
+        step = at_once(stop - first, most, Cost(each, rank**3), self.budget, self.points.device)
         return chunks(first, stop, step)
 
 
@@ -215,7 +215,8 @@ class _LeavesAtOnce:
     def __call__(self, width: int, leaves: int) -> int:
         both = width + self.rank
         each = self.itemsize * (2 * width * both + 4 * both * self.d)
-        number = at_once(leaves, self.n_leaves, each, width * both**2, self.budget, self.device)
+        cost = Cost(each, width * both**2)
+        number = at_once(leaves, self.n_leaves, cost, self.budget, self.device)
         return max(2, number + number % 2)  # siblings together
 
 

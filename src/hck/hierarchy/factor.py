@@ -15,13 +15,14 @@ from torch import Tensor
 from hck.backend import linalg
 from hck.backend.blocks import Batch
 from hck.backend.kinds import kind_of
-from hck.backend.memory import at_once
+from hck.backend.memory import Cost, at_once
 from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.backend.progress import track
+from hck.backend.steps import Inbox
 from hck.hierarchy.matrix import HierarchicalMatrix
 from hck.hierarchy.smooth import Filtered, filter_up, smooth_down
 from hck.hierarchy.source import Source
-from hck.hierarchy.steps import Inbox, leaf_up, node_up
+from hck.hierarchy.steps import leaf_up, node_up
 
 
 @dataclass
@@ -188,10 +189,8 @@ class Factor:
         Children of one node are in one slice, since slices may be worked on at the same time.
         """
         first, stop = self.layout.levels[level]
-        each = self.dtype.itemsize * 6 * self.rank * self.rank
-        step = at_once(
-            stop - first, self.layout.tree.n_leaves // 2, each, 9 * self.rank**3, self.budget, self.device
-        )
+        each = Cost(self.dtype.itemsize * 6 * self.rank * self.rank, 9 * self.rank**3)
+        step = at_once(stop - first, self.layout.tree.n_leaves // 2, each, self.budget, self.device)
         if not kind_of(self.device).is_host:
             return chunks(first, stop, step)
         parent = self.layout.parent[first:stop].tolist()

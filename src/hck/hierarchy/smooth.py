@@ -111,9 +111,8 @@ def smooth_down(
             part: "Nodes", level: int = level, mean: Tensor = mean, out: Tensor = out, before: Tensor = before
         ) -> None:
             q = filtered.expected[level][part.here]
-            out[part.here] = node_down(
-                part.packed, part.diagonal, part.whitened, mean[part.here], q, before[part.parent]
-            )
+            factors = (part.packed, part.diagonal, part.whitened)
+            out[part.here] = node_down(factors, mean[part.here], q, before[part.parent])
 
         for_each(nodes, factor.nodes[level], factor.device)
         state.append(out)

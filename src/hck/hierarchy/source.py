@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
+from hck.backend.steps import LeafInput, NodeInput
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.matrix import HierarchicalMatrix
-from hck.hierarchy.steps import LeafInput, NodeInput
 
 
 class Source(Protocol):

@@ -11,11 +11,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from hck.backend.gradients import requiring_gradient, wants_gradient
-from hck.backend.kernels import Profile
-from hck.kernels.inputs import comparable, float_tensor
-from hck.kernels.objects import looks_like_objects, object_array
-from hck.kernels.placement import Placement
+from hck.backend.kernels import Profile, requiring_gradient, wants_gradient
+from hck.kernels.inputs import Data, comparable, float_tensor, looks_like_objects, object_array
+from hck.kernels.placement import Block, Placement
 
 Number: TypeAlias = float | Tensor  # of shape ()
 Parameter: TypeAlias = float | Tensor  # of shape () or, one for each feature, (d,)
@@ -60,11 +58,11 @@ class Kernel(ABC):
     placement: Placement | None = None
 
     @abstractmethod
-    def evaluate(self, a: Any, b: Any) -> Tensor:
+    def evaluate(self, a: Block, b: Block) -> Tensor:
         """Values between tensors (*batch, n, d) and (*batch, m, d), or between two CSR matrices."""
 
     @abstractmethod
-    def diagonal(self, a: Any) -> Tensor:
+    def diagonal(self, a: Block) -> Tensor:
         """k(x, x) for each row of `a`: shape (*batch, n)."""
 
     @property
@@ -77,7 +75,7 @@ class Kernel(ABC):
         """Whether points need not be vectors."""
         return False
 
-    def place(self, x: Any) -> Any:
+    def place(self, x: Block) -> Block:
         """Points, a tensor (*batch, n, d) or a CSR matrix, where the kernel is the isotropic `profile`."""
         return x if self.placement is None else self.placement(x)
 
@@ -106,7 +104,7 @@ class Kernel(ABC):
         """
         return {}
 
-    def with_parameters(self, values: Mapping[str, Any]) -> "Kernel":
+    def with_parameters(self, values: Mapping[str, Parameter]) -> "Kernel":
         """The same kernel with other values for some of its `parameters`."""
         unknown = set(values) - set(self.parameters())
         if unknown:
@@ -114,7 +112,7 @@ class Kernel(ABC):
             raise ValueError(f"the kernel has no parameter {sorted(unknown)[0]!r}; it has: {known}")
         return self._with_parameters(values)
 
-    def _with_parameters(self, values: Mapping[str, Any]) -> "Kernel":
+    def _with_parameters(self, values: Mapping[str, Parameter]) -> "Kernel":
         return self
 
     def tensors(self) -> list[Tensor]:
@@ -129,7 +127,7 @@ class Kernel(ABC):
             total = (pairs.recorded(self) * weight).sum()
         return list(torch.autograd.grad(total, self.tensors(), materialize_grads=True))
 
-    def __call__(self, a: Any, b: Any = None) -> Any:
+    def __call__(self, a: Data, b: Data = None) -> Any:
         b = a if b is None else b
         if self.takes_objects and looks_like_objects(a):
             return self.evaluate(object_array(a), object_array(b)).numpy()
@@ -173,8 +171,8 @@ class _Pair(Kernel):
         sides = (("left", self.left), ("right", self.right))
         return {f"{side}.{name}": value for side, k in sides for name, value in k.parameters().items()}
 
-    def _with_parameters(self, values: Mapping[str, Any]) -> "_Pair":
-        def of(side: str) -> dict[str, Any]:
+    def _with_parameters(self, values: Mapping[str, Parameter]) -> "_Pair":
+        def of(side: str) -> dict[str, Parameter]:
             return {name.partition(".")[2]: v for name, v in values.items() if name.partition(".")[0] == side}
 
         return type(self)(self.left.with_parameters(of("left")), self.right.with_parameters(of("right")))
@@ -189,10 +187,10 @@ class _Pair(Kernel):
 class Sum(_Pair):
     """k₁(x, x') + k₂(x, x')."""
 
-    def evaluate(self, a: Any, b: Any) -> Tensor:
+    def evaluate(self, a: Block, b: Block) -> Tensor:
         return self.left.evaluate(a, b) + self.right.evaluate(a, b)
 
-    def diagonal(self, a: Any) -> Tensor:
+    def diagonal(self, a: Block) -> Tensor:
         return self.left.diagonal(a) + self.right.diagonal(a)
 
     def gradient_of_sum(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
@@ -205,10 +203,10 @@ class Sum(_Pair):
 class Product(_Pair):
     """k₁(x, x') · k₂(x, x')."""
 
-    def evaluate(self, a: Any, b: Any) -> Tensor:
+    def evaluate(self, a: Block, b: Block) -> Tensor:
         return self.left.evaluate(a, b) * self.right.evaluate(a, b)
 
-    def diagonal(self, a: Any) -> Tensor:
+    def diagonal(self, a: Block) -> Tensor:
         return self.left.diagonal(a) * self.right.diagonal(a)
 
     def gradient_of_sum(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
@@ -238,10 +236,10 @@ class Scaled(Kernel):
     def placement(self) -> Placement | None:  # type: ignore[override]
         return self.kernel.placement
 
-    def evaluate(self, a: Any, b: Any) -> Tensor:
+    def evaluate(self, a: Block, b: Block) -> Tensor:
         return self._times_scale(self.kernel.evaluate(a, b))
 
-    def diagonal(self, a: Any) -> Tensor:
+    def diagonal(self, a: Block) -> Tensor:
         return self._times_scale(self.kernel.diagonal(a))
 
     def _times_scale(self, values: Tensor) -> Tensor:
@@ -260,7 +258,7 @@ class Scaled(Kernel):
     def parameters(self) -> dict[str, Parameter]:
         return {**self._inside(), "scale": self.scale}
 
-    def _with_parameters(self, values: Mapping[str, Any]) -> "Scaled":
+    def _with_parameters(self, values: Mapping[str, Parameter]) -> "Scaled":
         inside = {old: values[new] for old, new in self._names().items() if new in values}
         return Scaled(self.kernel.with_parameters(inside), values.get("scale", self.scale))
 

@@ -6,8 +6,7 @@ import torch
 from sklearn.metrics.pairwise import manhattan_distances
 from torch import Tensor
 
-from hck.backend.gradients import wants_gradient
-from hck.backend.kernels import without_rounding
+from hck.backend.kernels import wants_gradient, without_rounding
 from hck.kernels.placement import Block
 
 _FEW = 64  # features, of which copies cost less than a pass over the distances

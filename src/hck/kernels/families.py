@@ -19,16 +19,14 @@ class may say more:
 
 import math
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor, exp, log
 
-from hck.backend.gradients import requiring_gradient
-from hck.backend.kernels import Formula
+from hck.backend.kernels import Formula, Numbers, requiring_gradient
 from hck.kernels.base import Kernel, Number, Scaled
 from hck.kernels.distance import sqrt
-from hck.kernels.inputs import positive
+from hck.kernels.inputs import Positive, positive
 from hck.kernels.placement import OnCircles
 from hck.kernels.registry import named
 from hck.kernels.stationary import Stationary, normal, shown
@@ -36,7 +34,7 @@ from hck.kernels.stationary import Stationary, normal, shown
 __all__ = ["Gaussian", "InverseMultiquadric", "Laplace", "Matern", "Periodic", "RationalQuadratic"]
 
 
-def gaussian(s: Any) -> Any:
+def gaussian(s: Numbers) -> Numbers:
     return exp(-0.5 * s)
 
 
@@ -55,7 +53,7 @@ class Gaussian(Stationary):
         return normal(d, count, generator)
 
 
-def laplace(s: Any) -> Any:
+def laplace(s: Numbers) -> Numbers:
     return exp(-s)
 
 
@@ -70,7 +68,7 @@ class Laplace(Stationary):
         return normal(d, count, generator) / normal(d, count, generator)
 
 
-def inverse_multiquadric(s: Any) -> Any:
+def inverse_multiquadric(s: Numbers) -> Numbers:
     return 1 / sqrt(1 + s)
 
 
@@ -91,16 +89,16 @@ class InverseMultiquadric(Stationary):
         return self.lengthscale
 
 
-def matern12(s: Any) -> Any:
+def matern12(s: Numbers) -> Numbers:
     return exp(-sqrt(s))
 
 
-def matern32(s: Any) -> Any:
+def matern32(s: Numbers) -> Numbers:
     r = sqrt(3 * s)
     return (1 + r) * exp(-r)
 
 
-def matern52(s: Any) -> Any:
+def matern52(s: Numbers) -> Numbers:
     r = sqrt(5 * s)
     return (1 + r + r * r / 3) * exp(-r)
 
@@ -128,7 +126,7 @@ class Matern(Stationary):
 
     arguments = ("lengthscale", "nu")
 
-    def __init__(self, lengthscale: Any = 1.0, nu: float = 1.5) -> None:
+    def __init__(self, lengthscale: Positive = 1.0, nu: float = 1.5) -> None:
         super().__init__(lengthscale)
         if nu not in _MATERN:
             raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {nu!r}")
@@ -154,7 +152,7 @@ class Matern(Stationary):
         return f"Matérn {round(2 * self.nu)}/2"
 
 
-def rational_quadratic(s: Any, alpha: Any) -> Any:
+def rational_quadratic(s: Numbers, alpha: Numbers) -> Numbers:
     x = s / (2 * alpha)
     u = 1 + x
     return exp(-alpha * (log(u) - ((u - 1) - x) / u))  # less what rounding has added to u
@@ -174,7 +172,7 @@ class RationalQuadratic(Stationary):
     formula = Formula(rational_quadratic, smooth=True)
     arguments = learned = ("lengthscale", "alpha")
 
-    def __init__(self, lengthscale: Any = 1.0, alpha: Any = 1.0) -> None:
+    def __init__(self, lengthscale: Positive = 1.0, alpha: Positive = 1.0) -> None:
         super().__init__(lengthscale)
         self.alpha = positive("alpha", alpha)
 
@@ -214,7 +212,7 @@ class Periodic(Stationary):
     formula = Formula(gaussian, smooth=True)
     arguments = learned = ("lengthscale", "period")
 
-    def __init__(self, lengthscale: Any = 1.0, period: Any = 1.0) -> None:
+    def __init__(self, lengthscale: Positive = 1.0, period: Positive = 1.0) -> None:
         super().__init__(lengthscale)
         self.period = positive("period", period, most_axes=1)
 

@@ -1,13 +1,18 @@
 """Any function as a kernel."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.kernels.base import Kernel
+from hck.kernels.placement import Block
+
+# Two blocks of points to the matrix of their values, as an array or a tensor.
+Function: TypeAlias = Callable[[Block, Block], Any]
 
 
 class CallableKernel(Kernel):
@@ -34,7 +39,7 @@ class CallableKernel(Kernel):
     [[2.0], [0.0]]
     """
 
-    def __init__(self, function: Callable[[Any, Any], Any], batched: bool = False) -> None:
+    def __init__(self, function: Function, batched: bool = False) -> None:
         if not callable(function):
             raise TypeError(f"expected a function k(A, B), got {function!r}")
         self.function, self.batched = function, batched
@@ -47,7 +52,7 @@ class CallableKernel(Kernel):
     def takes_objects(self) -> bool:
         return not self.batched
 
-    def evaluate(self, a: Any, b: Any) -> Tensor:
+    def evaluate(self, a: Block, b: Block) -> Tensor:
         if not isinstance(a, Tensor):
             return self._check(self.function(a, b), (a.shape[0], b.shape[0]))
         if self.batched:
@@ -58,13 +63,13 @@ class CallableKernel(Kernel):
         values = [self._check(self.function(_numpy(x), _numpy(y)), shape) for x, y in pairs]
         return torch.stack(values).reshape(*batch, *shape).to(a)
 
-    def diagonal(self, a: Any) -> Tensor:
+    def diagonal(self, a: Block) -> Tensor:
         if isinstance(a, Tensor):
             single = a.unsqueeze(-2)  # (*batch, n, 1, d)
             return self.evaluate(single, single)[..., 0, 0]
         return torch.cat([self.evaluate(a[i : i + 1], a[i : i + 1])[0] for i in range(a.shape[0])])
 
-    def _check(self, values: Any, shape: tuple[int, ...]) -> Tensor:
+    def _check(self, values: ArrayLike | Tensor, shape: tuple[int, ...]) -> Tensor:
         tensor = (
             values if isinstance(values, Tensor) else torch.from_numpy(np.require(values, float, ["C", "W"]))
         )
@@ -85,5 +90,5 @@ def _numpy(x: Tensor) -> np.ndarray:
     return x.detach().cpu().numpy()
 
 
-def _name(function: Callable[..., Any]) -> str:
+def _name(function: Function) -> str:
     return getattr(function, "__name__", repr(function))

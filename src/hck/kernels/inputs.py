@@ -1,13 +1,19 @@
 """What users hand to a kernel or make one of, checked."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
+# Points as users have them: a 2-D array, frame, tensor or sparse matrix, or a sequence of things.
+Data: TypeAlias = Any
+Positive: TypeAlias = ArrayLike | Tensor  # a positive number, or one for each feature
 
-def float_tensor(x: Any) -> Tensor:
+
+def float_tensor(x: ArrayLike) -> Tensor:
     """An array of numbers as a tensor of floating-point ones."""
     array = np.asarray(x)
     return torch.from_numpy(
@@ -30,7 +36,7 @@ def comparable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return a.to(dtype), b.to(dtype)
 
 
-def positive(name: str, value: Any, most_axes: int = 0) -> float | Tensor:
+def positive(name: str, value: Positive, most_axes: int = 0) -> float | Tensor:
     """A positive number or, with `most_axes` = 1, perhaps one per feature; ValueError if it is not.
 
     A tensor that requires a gradient stays as it is.
@@ -46,3 +52,30 @@ def positive(name: str, value: Any, most_axes: int = 0) -> float | Tensor:
     if isinstance(value, Tensor):
         return value
     return float(array) if array.ndim == 0 else torch.from_numpy(array.astype(np.float64))
+
+
+def looks_like_objects(x: Data) -> bool:
+    """Whether a sequence is of things rather than of vectors.
+
+    Vectors are the rows of a 2-D array, frame, tensor or sparse matrix, or lists of numbers of equal length.
+    """
+    if isinstance(x, str) or not (hasattr(x, "__len__") and hasattr(x, "__getitem__")):
+        raise TypeError(f"expected a sequence of points, got {type(x).__name__}")
+    if isinstance(x, Tensor) or sp.issparse(x):
+        return False
+    if hasattr(x, "ndim"):
+        return bool(x.ndim == 1)
+    rows = [row for row in x if isinstance(row, list | tuple | np.ndarray)]
+    if len(rows) < len(x) or len({len(row) for row in rows}) != 1:
+        return True
+    return np.asarray(rows[0]).dtype.kind not in "biuf"
+
+
+def object_array(x: Data) -> np.ndarray:
+    """A 1-D array of things, even where they are sequences themselves."""
+    if isinstance(x, np.ndarray) and x.ndim == 1:
+        return x
+    out = np.empty(len(x), dtype=object)
+    for i, item in enumerate(x):
+        out[i] = item
+    return out

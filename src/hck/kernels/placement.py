@@ -13,9 +13,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from hck.backend.gradients import wants_gradient
+from hck.backend.kernels import wants_gradient
 
-Block: TypeAlias = Any  # a Tensor (*batch, n, d) or a csr_matrix (n, d)
+Block: TypeAlias = Any  # of points: a Tensor (*batch, n, d), a csr_matrix (n, d) or an array of objects (n,)
 
 
 class Placement(ABC):

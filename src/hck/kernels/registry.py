@@ -4,16 +4,17 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
 from hck.kernels.base import Kernel
-from hck.kernels.function import CallableKernel
+from hck.kernels.function import CallableKernel, Function
+from hck.kernels.inputs import Positive
 
 # The names of each class, and what is given to it with them.
-_CLASSES: dict[type[Kernel], dict[str, dict[str, Any]]] = {}
+_CLASSES: dict[type[Kernel], dict[str, dict[str, float]]] = {}
 
 K = TypeVar("K", bound=type[Kernel])
-KernelLike: TypeAlias = Kernel | str | Callable[..., Any]  # what `make_kernel` takes
+KernelLike: TypeAlias = Kernel | str | Function  # what `make_kernel` takes
 
 
-def named(name: str, **given: Any) -> Callable[[K], K]:
+def named(name: str, **given: float) -> Callable[[K], K]:
     """Register a kernel: ``make_kernel(name, lengthscale)`` is ``cls(lengthscale, **given)``."""
 
     def register(cls: K) -> K:
@@ -33,7 +34,7 @@ def kernel_classes() -> tuple[type[Kernel], ...]:
     return tuple(_CLASSES)
 
 
-def make_kernel(kernel: KernelLike, lengthscale: Any = None) -> Kernel:
+def make_kernel(kernel: KernelLike, lengthscale: Positive | None = None) -> Kernel:
     """A Kernel from a name and a lengthscale, from a function, or from a Kernel.
 
     Parameters

@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hck.backend.gradients import requiring_gradient
-from hck.backend.kernels import Formula, Profile, apply
+from hck.backend.kernels import Formula, Profile, apply, requiring_gradient
 from hck.kernels.base import Kernel, Number, Pairs, Parameter
 from hck.kernels.distance import manhattan, rounded_squares
-from hck.kernels.inputs import positive
+from hck.kernels.inputs import Positive, positive
 from hck.kernels.placement import Block, PerFeature, Placement, divide
 
 S = TypeVar("S", bound="Stationary")
@@ -40,7 +39,7 @@ class Stationary(Kernel):
     arguments: ClassVar[tuple[str, ...]] = ("lengthscale",)
     learned: ClassVar[tuple[str, ...]] = ("lengthscale",)
 
-    def __init__(self, lengthscale: Any = 1.0) -> None:
+    def __init__(self, lengthscale: Positive = 1.0) -> None:
         self.lengthscale = positive("lengthscale", lengthscale, most_axes=1)
 
     @property
@@ -104,7 +103,7 @@ class Stationary(Kernel):
     def parameters(self) -> dict[str, Parameter]:
         return {name: getattr(self, name) for name in self.learned}
 
-    def _with_parameters(self: S, values: Mapping[str, Any]) -> S:
+    def _with_parameters(self: S, values: Mapping[str, Parameter]) -> S:
         return type(self)(**{name: values.get(name, getattr(self, name)) for name in self.arguments})
 
     def tensors(self) -> list[Tensor]:

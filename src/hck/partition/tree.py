@@ -68,7 +68,9 @@ class Tree:
         """
         if kind_of(self.device).is_host:
             return self
-        return Tree(self.parent.cpu(), self.start.cpu(), self.stop.cpu(), self.order)
+        host = Tree(self.parent.cpu(), self.start.cpu(), self.stop.cpu(), self.order)
+        host.__dict__["host"] = host
+        return host
 
     @_shape
     def level(self) -> Tensor:

@@ -76,7 +76,7 @@ def load(path: str | os.PathLike[str], device: str | torch.device | None = None)
     path : str or path-like
         The folder.
     device : str, torch.device or None, default=None
-        Where the estimator is to compute: ``"cpu"`` or ``"cuda"``, which becomes its parameter `device` too.
+        Where the estimator is to compute, which becomes its parameter `device` too.
         None: where it did when it was saved, or on the CPU if there is no such device.
 
     Returns

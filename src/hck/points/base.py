@@ -6,14 +6,16 @@ from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks
-from hck.kernels.placement import Placement
+from hck.kernels.placement import Block, Placement
 
 PointsLike: TypeAlias = Any  # Points, an array, a sparse matrix, or a sequence of objects
-Evaluate: TypeAlias = Callable[[Any, Any], Tensor]  # values between two blocks of what holds points
+Evaluate: TypeAlias = Callable[[Block, Block], Tensor]  # values between two blocks of points
 V = TypeVar("V", bound="VectorPoints")
 
 _PLACING = Lock()
@@ -22,7 +24,7 @@ _PLACING = Lock()
 class Points(ABC):
     """A finite sequence of points of one kind, with the dtype and device of numbers computed from it."""
 
-    x: Any  # what holds the points
+    x: Block  # what holds the points
     dtype: torch.dtype
     device: torch.device
 
@@ -83,11 +85,11 @@ class VectorPoints(Points):
         """The same points with each feature multiplied by a number; `factor` has shape (d,)."""
 
     @abstractmethod
-    def numpy(self, rows: Tensor) -> Any:
+    def numpy(self, rows: Tensor) -> np.ndarray | sp.csr_matrix:
         """Some of the points as scikit-learn takes them: an array, or a CSR matrix."""
 
     @abstractmethod
-    def holding(self: V, x: Any) -> V:
+    def holding(self: V, x: Block) -> V:
         """Points of the same kind, dtype and device that are held by `x`."""
 
     def placed(self: V, placement: Placement | None) -> V:

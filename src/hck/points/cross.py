@@ -2,15 +2,13 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks
-from hck.backend.gradients import wants_gradient
-from hck.backend.kernels import Profile, fusable, fused_cross
+from hck.backend.kernels import DenseCross, Profile, fusable, fused_cross, wants_gradient
 from hck.kernels import Kernel
 from hck.kernels.stationary import evaluate
 from hck.points.base import Points, VectorPoints, check_same_kind, mask
@@ -18,60 +16,9 @@ from hck.points.dense import DensePoints
 from hck.points.sparse import SparsePoints
 
 
-class Isotropic(NamedTuple):
-    """An isotropic kernel, and the points where it is one."""
-
-    profile: Profile
-    left: VectorPoints
-    right: VectorPoints
-
-
-def isotropic(kernel: Kernel, left: Points, right: Points) -> Isotropic | None:
-    """A kernel and points for code that knows isotropic kernels without gradients; None if it is no such."""
-    profile = kernel.profile() if isinstance(left, VectorPoints) else None
-    if profile is None or wants_gradient(left.x, right.x):
-        return None
-    assert isinstance(left, VectorPoints)
-    assert isinstance(right, VectorPoints)
-    return Isotropic(profile, left.placed(kernel.placement), right.placed(kernel.placement))
-
-
-def cross(
-    kernel: Kernel,
-    left: Points,
-    rows: Blocks,
-    right: Points,
-    columns: Blocks,
-    upper: bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Kernel values between blocks of points, 0 where either side is padding.
-
-    Parameters
-    ----------
-    left, right : Points
-        Sets of points of the same kind.
-    rows, columns : Blocks
-        Blocks of positions in `left` and in `right`, equally many.
-    upper : bool
-        Whether only what lies on and above the diagonal of each block is needed. The rest may be anything.
-    out : Tensor of shape (blocks, rows' width, columns' width), optional
-        Contiguous memory for the result.
-
-    Returns
-    -------
-    Tensor of shape (blocks, rows' width, columns' width)
-    """
-    check_same_kind(left, right)
-    placed = isotropic(kernel, left, right)
-    if placed is None:
-        values = left.between(kernel.evaluate, rows, right, columns)
-    else:
-        profile, left, right = placed
-        if isinstance(left, DensePoints) and fusable(left.x, rows, right.x, columns):
-            return fused_cross(profile, (left.x, rows), (right.x, columns), upper, out)
-        values = left.between(partial(evaluate, profile), rows, right, columns)
-    return values if out is None else out.copy_(values)
+def cross(kernel: Kernel, left: Points, rows: Blocks, right: Points, columns: Blocks) -> Tensor:
+    """Kernel values between blocks of points: those of `KernelBlocks`."""
+    return KernelBlocks(kernel, left, rows, right, columns).tensor()
 
 
 def self_values(kernel: Kernel, points: Points, blocks: Blocks) -> Tensor:
@@ -82,7 +29,11 @@ def self_values(kernel: Kernel, points: Points, blocks: Blocks) -> Tensor:
 
 @dataclass
 class KernelBlocks:
-    """Kernel values between blocks of points (see `cross`), computed when they are needed."""
+    """Kernel values between blocks of points of one kind, 0 for padding, computed when they are needed.
+
+    `rows` and `columns` are equally many blocks of positions in `left` and in `right`. With `upper` only what
+    lies on and above the diagonal of each block is needed; the rest may be anything.
+    """
 
     kernel: Kernel
     left: Points
@@ -100,19 +51,44 @@ class KernelBlocks:
         )
         return cls(kernel, left, rows, right, columns)
 
-    def tensor(self) -> Tensor:
-        return cross(self.kernel, self.left, self.rows, self.right, self.columns, self.upper)
+    def tensor(self, out: Tensor | None = None) -> Tensor:
+        """The values (blocks, rows' width, columns' width), perhaps in contiguous memory `out`."""
+        check_same_kind(self.left, self.right)
+        placed = self._placed()
+        if placed is None:
+            values = self.left.between(self.kernel.evaluate, self.rows, self.right, self.columns)
+        else:
+            profile, left, right = placed
+            dense = self._dense(profile, left, right)
+            if dense is not None:
+                return fused_cross(dense, self.upper, out)
+            values = left.between(partial(evaluate, profile), self.rows, right, self.columns)
+        return values if out is None else out.copy_(values)
 
     def of(self, kernel: Kernel) -> Tensor:
         """The values of another kernel."""
         return cross(kernel, self.left, self.rows, self.right, self.columns)
 
-    def compilable(self) -> Isotropic | None:
-        """The kernel and the points for compiled code, if that can and should compute the values."""
-        placed = isotropic(self.kernel, self.left, self.right)
-        if placed is None or not isinstance(self.left, DensePoints):
+    def compilable(self) -> DenseCross | None:
+        """What compiled code computes the values from, if it can and should do so."""
+        placed = self._placed()
+        return None if placed is None else self._dense(*placed)
+
+    def _placed(self) -> tuple[Profile, VectorPoints, VectorPoints] | None:
+        """An isotropic kernel without gradients, and the points where it is one; None if it is no such."""
+        left, right = self.left, self.right
+        if not (isinstance(left, VectorPoints) and isinstance(right, VectorPoints)):
             return None
-        return placed if fusable(placed.left.x, self.rows, placed.right.x, self.columns) else None
+        profile = self.kernel.profile()
+        if profile is None or wants_gradient(left.x, right.x):
+            return None
+        return profile, left.placed(self.kernel.placement), right.placed(self.kernel.placement)
+
+    def _dense(self, profile: Profile, left: VectorPoints, right: VectorPoints) -> DenseCross | None:
+        if not isinstance(left, DensePoints):
+            return None
+        cross = DenseCross(profile, left.x, self.rows, right.x, self.columns)
+        return cross if fusable(cross) else None
 
     def weighted_squares(self, weight: Tensor) -> Tensor | None:
         """Σ weight · (x − x')² for each feature, (d,); None if the points are no vectors."""

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from hck.backend import cuts
 from hck.backend.blocks import Blocks
+from hck.backend.parallel import chunks
 from hck.points.base import Evaluate, Points, VectorPoints, equal_weights, mask
 
 _CHUNK = 2**17  # numbers gathered at once: about what a cache holds
@@ -61,8 +62,7 @@ class DensePoints(VectorPoints):
         return out
 
     def _chunks(self, rows: Tensor) -> list[slice]:
-        step = max(1, _CHUNK // self.n_features)
-        return [slice(i, i + step) for i in range(0, len(rows), step)]
+        return chunks(0, len(rows), max(1, _CHUNK // self.n_features))
 
     def scaled(self, factor: Tensor) -> "DensePoints":
         return DensePoints(self.x * factor.to(self.x))
@@ -76,6 +76,6 @@ class DensePoints(VectorPoints):
         if n <= step:
             return mask(evaluate(self.x[rows.safe], z), rows, columns)
         out = z.new_empty(len(z), n, z.shape[1])
-        for i in range(0, n, step):
-            out[:, i : i + step] = evaluate(self.x[rows.safe[:, i : i + step]], z)
+        for part in chunks(0, n, step):
+            out[:, part] = evaluate(self.x[rows.safe[:, part]], z)
         return mask(out, rows, columns)

@@ -1,22 +1,21 @@
 """Data as points."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from hck.kernels.objects import object_array
-from hck.points.base import Points, VectorPoints, check_same_kind
+from hck.kernels.inputs import object_array
+from hck.points.base import Points, PointsLike, VectorPoints, check_same_kind
 from hck.points.dense import DensePoints
 from hck.points.objects import ObjectPoints
 from hck.points.sparse import SparsePoints
 
 
 def as_points(
-    x: Any,
+    x: PointsLike,
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
     objects: bool = False,
@@ -55,7 +54,7 @@ def as_tensor(array: np.ndarray) -> Tensor:
         return torch.from_numpy(array)
 
 
-def as_points_like(x: Any, points: Points) -> Points:
+def as_points_like(x: PointsLike, points: Points) -> Points:
     """Wrap data as Points of the same kind as others: dense data become sparse, or sparse dense."""
     if isinstance(points, SparsePoints) and not (sp.issparse(x) or isinstance(x, Points)):
         x = sp.csr_matrix(x.cpu().numpy() if isinstance(x, Tensor) else np.asarray(x))

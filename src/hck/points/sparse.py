@@ -1,5 +1,7 @@
 """Points as rows of a sparse matrix."""
 
+import warnings
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -70,3 +72,13 @@ class SparsePoints(VectorPoints):
 
     def between(self, evaluate: Evaluate, rows: Blocks, other: Points, columns: Blocks) -> Tensor:
         return block_by_block(evaluate, self, rows, other, columns)
+
+
+def csr_tensor(start: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """A sparse matrix by its rows: where each starts, the columns of its nonzeros, and these.
+
+    torch says each time that this is new, or that nothing is checked.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks)")
+        return torch.sparse_csr_tensor(start, column, values, shape, check_invariants=False)

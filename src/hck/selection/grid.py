@@ -13,7 +13,7 @@ from hck.approximations.hierarchical import make_blueprint
 from hck.backend.progress import track
 from hck.hierarchy.blueprint import Blueprint
 from hck.kernels import Kernel, make_kernel
-from hck.kernels.objects import looks_like_objects
+from hck.kernels.inputs import looks_like_objects
 from hck.points import PointsLike, as_points
 from hck.selection.isotropic import stretched
 from hck.selection.left_out import left_out_each

@@ -17,7 +17,7 @@ _UNORDERED = {"contract", "nnan", "nsz", "reassoc"}  # so that sums and extremes
 Points = namedtuple("Points", "x d order")
 
 # Where the points of nodes start in the order, how many they are, and the nodes' halves (nodes, 2), -1: none.
-Nodes = namedtuple("Nodes", "start size child")
+Halvings = namedtuple("Halvings", "start size child")
 
 # Nodes whose values are listed one node after another: those of node i end at stop[i].
 Listed = namedtuple("Listed", "start size stop")
@@ -30,8 +30,9 @@ Ends = namedtuple("Ends", "below above")
 
 
 @exposed(fastmath={"contract", "reassoc"})
-def project(x, d, rows, directions, which, out):
-    """⟨x[rows[i]], directions[which[i]]⟩ for each i."""
+def project(points, directions, which, out):
+    """⟨x[rows[i]], directions[which[i]]⟩ for each i; the rows are the order of the points."""
+    x, d, rows = points
     for i in range(len(rows)):
         out[i] = dot(x, rows[i] * d, directions, which[i] * d, d)
 
@@ -47,7 +48,7 @@ def halve(order, nodes, value, ends, part):
     _, work, rest = _room(size[first:last].max(), value, order)
     for i in range(first, last):
         own = value[stop[i] - size[i] : stop[i]]
-        ends.below[i], ends.above[i] = _separate(own, size[i], order, start[i], work, rest)
+        ends.below[i], ends.above[i] = _separate(own, order, start[i], work, rest)
 
 
 @exposed
@@ -59,7 +60,8 @@ def halve_by_projection(points, nodes, directions, ends, part):
     first, last = part
     room = _room(nodes.size[first:last].max(), points.x, points.order)
     for i in range(first, last):
-        ends.below[i], ends.above[i] = _cut(points, nodes.start[i], nodes.size[i], i, directions, room)
+        segment = nodes.start[i], nodes.size[i]
+        ends.below[i], ends.above[i] = _cut(points, i, segment, directions, room)
 
 
 @exposed
@@ -87,7 +89,8 @@ def halve_subtrees(points, nodes, directions, ends, part):
         while count:
             count -= 1
             i = waiting[count]
-            ends.below[i], ends.above[i] = _cut(gathered, start[i] - at, size[i], i, directions, room)
+            segment = start[i] - at, size[i]
+            ends.below[i], ends.above[i] = _cut(gathered, i, segment, directions, room)
             for c in range(2):
                 if child[2 * i + c] >= 0:
                     waiting[count] = child[2 * i + c]
@@ -97,18 +100,18 @@ def halve_subtrees(points, nodes, directions, ends, part):
 
 
 @compiled
-def _cut(points, at, n, node, directions, room):
-    """Halve a node, whose n points start at `at` in the order, by projections; what `_separate` returns."""
-    x, d, order = points
+def _cut(points, node, segment, directions, room):
+    """Halve a node by projections; what `_separate` returns. Its n points start at `at` in the order."""
+    (x, d, order), (at, n) = points, segment
     values, pick, spares = directions
-    own, work, rest = room
+    own, work, rest = room[0][:n], room[1], room[2]
     total, eps = len(values) // d, 2.0**-52 if own.itemsize == 8 else 2.0**-23
     for attempt in range(spares + 1):
         if attempt:
             pick[node] = total - attempt
         for p in range(n):
             own[p] = dot(x, order[at + p] * d, values, pick[node] * d, d)
-        below, above = _separate(own, n, order, at, work, rest)
+        below, above = _separate(own, order, at, work, rest)
         if above - below > _ROUNDING * eps * max(abs(below), abs(above)):
             break
     return below, above
@@ -122,12 +125,13 @@ def _room(n, values, order):
 
 
 @compiled
-def _separate(own, n, order, at, work, rest):
-    """Put the first half of n points, those with the smaller values, before the others.
+def _separate(own, order, at, work, rest):
+    """Put the first half of points that start at `at`, those with the smaller values, before the others.
 
     Returns the largest value of the first half and the smallest of the others. `work` and `rest` have room
-    for n + 1.
+    for one more than there are.
     """
+    n = len(own)
     half = (n + 1) // 2
     middle = _nth(own, n, half - 1, work)
     equal = half - _count_below(own, n, middle)

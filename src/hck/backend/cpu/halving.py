@@ -7,7 +7,7 @@ from torch import Tensor
 
 from hck.backend.blocks import Segments
 from hck.backend.cpu import cuts
-from hck.backend.cpu.arrays import flat
+from hck.backend.cpu.matrix import flat
 from hck.backend.cuts import Directions, Halvings
 from hck.backend.parallel import at_a_time, chunks, for_each, grain
 
@@ -23,7 +23,7 @@ def project(x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tenso
     numbers, picks, values = flat(rows), flat(which), flat(out)
 
     def work(part: slice) -> None:
-        cuts.project(points, d, numbers[part], turned, picks[part], values[part])
+        cuts.project(cuts.Points(points, d, numbers[part]), turned, picks[part], values[part])
 
     for_each(work, chunks(0, len(rows), grain(len(rows), 1000 + 4 * d)), x.device)
     return out
@@ -52,7 +52,7 @@ def halve_all(x: Tensor, order: Tensor, nodes: Halvings, directions: Directions)
     d = x.shape[1]
     below, above = torch.empty(2, len(nodes.start), dtype=x.dtype)
     points, ends = cuts.Points(flat(x), d, flat(order)), cuts.Ends(flat(below), flat(above))
-    own = cuts.Nodes(flat(nodes.start), flat(nodes.size), flat(nodes.child))
+    own = cuts.Halvings(flat(nodes.start), flat(nodes.size), flat(nodes.child))
     by = cuts.Directions(flat(directions.values), flat(directions.pick), directions.spares)
     first = 0
     for count in nodes.counts:

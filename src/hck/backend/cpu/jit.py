@@ -5,16 +5,20 @@ other sources, or by another compiler.
 """
 
 import sys
+from collections.abc import Callable, Hashable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import llvmlite
 import numba
 import numpy as np
 from numba import njit, types
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import Cache, IndexDataCacheFile
 from numba.core.ccallback import CFunc
+from numba.core.typing import Signature
+
+Function: TypeAlias = Callable[..., Any]  # of Python, to be compiled
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
@@ -29,28 +33,41 @@ def _stamp() -> str:
 _STAMP = _stamp()
 
 
-def _mark(cache: Any, more: str = "") -> None:
-    """Let a cache on disk hold only what is made of the present sources: its files have the stamp as a name.
+class _CacheFiles:
+    """What a function's cache has on disk, with a list of one entry for each type of arguments.
 
-    numba looks at the file of the function itself, and at its own version, but only after it has read a list
-    with classes of ours, which may have other names by now; and another process may still write files of
-    before.
+    In numba's own list, of all types, two processes that save at the same time may lose an entry, or give
+    the code of one type to the other. The names of all files have the stamp, so that they hold only what is
+    made of the present sources: numba looks at the file of the function itself, and at its own version, but
+    only after it has read a list with classes of ours, which may have other names by now; and another process
+    may still write files of before.
     """
-    stamp = sha256(f"{_STAMP}{more}".encode()).hexdigest()
-    name = f"{cache._impl.filename_base}.{stamp[:12]}"
-    cache._cache_file = IndexDataCacheFile(cache._cache_path, name, stamp)
+
+    def __init__(self, cache: Cache, more: str = "") -> None:
+        self.stamp = sha256(f"{_STAMP}{more}".encode()).hexdigest()
+        self.path, self.name = cache._cache_path, f"{cache._impl.filename_base}.{self.stamp[:12]}"
+
+    def _of(self, key: Hashable) -> IndexDataCacheFile:
+        types = sha256(repr(key).encode()).hexdigest()[:12]
+        return IndexDataCacheFile(self.path, f"{self.name}.{types}", self.stamp)
+
+    def load(self, key: Hashable) -> Any:
+        return self._of(key).load(key)
+
+    def save(self, key: Hashable, data: Any) -> None:
+        self._of(key).save(key, data)
 
 
-def exposed(function: Any = None, **options: Any) -> Any:
+def exposed(function: Function | None = None, **options: Any) -> Any:
     """Compile a function that is called from Python, and keep the result on disk."""
     if function is None:
         return lambda function: exposed(function, **options)
     dispatcher = njit(**{**_OPTIONS, **options}, cache=True)(function)
-    _mark(dispatcher._cache)
+    dispatcher._cache._cache_file = _CacheFiles(dispatcher._cache)
     return dispatcher
 
 
-def compiled(function: Any = None, **options: Any) -> Any:
+def compiled(function: Function | None = None, **options: Any) -> Any:
     """Compile a function that is called from compiled code only, once for each type of number.
 
     numba would compile it anew for every constant among the arguments of a call, which takes a minute in all.
@@ -61,30 +78,25 @@ def compiled(function: Any = None, **options: Any) -> Any:
     dispatcher = njit(**options)(function)
     template = dispatcher.get_call_template
 
-    def without_constants(args: Any, kws: Any) -> Any:
-        return template(tuple(types.unliteral(kind) for kind in args), kws)
+    def without_constants(args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> tuple:
+        return template(tuple(map(types.unliteral, args)), kws)
 
     dispatcher.get_call_template = without_constants
     return dispatcher
 
 
-_kept: list[Any] = []  # compiled functions live as long as they are referred to
+_kept: list[CFunc] = []  # compiled functions live as long as they are referred to
 
 
-def address_of(signature: Any, function: Any, more: str = "") -> int:
+def address_of(signature: Signature, function: Function, more: str = "") -> int:
     """Compile a function that compiled code calls by its address, and keep the result on disk.
 
-    Parameters
-    ----------
-    signature : numba signature
-    function : callable
-        Of a name that no other function of its file has.
-    more : str
-        What it is made of besides the sources in this folder.
+    Its `__qualname__` is one that no other function of its file has; `more` is what it is made of besides the
+    sources in this folder.
     """
     made = CFunc(function, (signature.args, signature.return_type), {}, {})
     made.enable_caching()
-    _mark(made._cache, more)
+    made._cache._cache_file = _CacheFiles(made._cache, more)
     # numba would look at variables around the function too, which cannot be compared between processes
     made._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple())
     made.compile()

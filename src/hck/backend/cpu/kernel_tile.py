@@ -4,40 +4,38 @@ There is a compiled function for each formula, made when it is first needed. Com
 address.
 """
 
-from typing import Any
-
 from llvmlite import ir
+from llvmlite.ir import IRBuilder, Value
 from numba import types
+from numba.core.base import BaseContext
 from numba.extending import intrinsic
+from numba.types import Type
 
 from hck.backend.cpu.jit import address_of
-from hck.backend.cpu.tile import HEIGHTS, VECTOR_BYTES, Writer, plain
+from hck.backend.cpu.tile import HEIGHTS, VECTOR_BYTES, plain, written
 from hck.backend.cpu.vector import Vector, VectorWriter
+from hck.backend.cpu.writer import INT, Grid, Values, Writer
 from hck.backend.kernels import Formula
 
 HEIGHT = HEIGHTS[0]
 
 
 @intrinsic
-def kernel_tile(
-    typing: Any, tile: Any, amplitude: Any, shape: Any, c: Any, at_c: Any, ldc: Any, a: Any, at_a: Any,
-    lda: Any, b: Any, at_b: Any, ldb: Any, depth: Any,
-) -> Any:  # fmt: skip
+def evaluate_tile(typing, tile, amplitude, shape, c, at_c, ldc, a, at_a, lda, b, at_b, ldb, depth):
     """Kernel values between the columns of A (depth, HEIGHT) and of B (depth, two registers) into C.
 
     The columns are points, divided by the lengthscale; the row after the last has their squared norms.
-    `tile` is an address that `provide` has returned. For compiled code only.
+    `tile` is an address that `provide` has returned.
     """
     i = types.intp
     signature = types.void(i, c.dtype, c.dtype, c, i, i, a, i, i, b, i, i, i)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def write(context: BaseContext, builder: IRBuilder, arguments: Values) -> None:
         tile, *given = plain(context, builder, signature.args, arguments)
         function = ir.FunctionType(ir.VoidType(), [value.type for value in given])
         builder.call(builder.inttoptr(tile, function.as_pointer()), given)
-        return context.get_dummy_value()
 
-    return signature, generate
+    return written(signature, write)
 
 
 def provide(formula: Formula, itemsize: int, expanded: bool) -> int:
@@ -48,19 +46,15 @@ def provide(formula: Formula, itemsize: int, expanded: bool) -> int:
     real = types.float64 if itemsize == 8 else types.float32
     signature = types.void(real, real, *[types.intp] * 7)
 
+    def write(context: BaseContext, builder: IRBuilder, arguments: Values) -> None:
+        _KernelWriter(context, builder, real, formula, expanded).write_kernel(arguments)
+
     @intrinsic
-    def write(
-        typing: Any, amplitude: Any, shape: Any, c: Any, ldc: Any, a: Any, lda: Any, b: Any, ldb: Any,
-        depth: Any,
-    ) -> Any:  # fmt: skip
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            _KernelWriter(context, builder, real, formula, expanded).write_kernel(arguments)
-            return context.get_dummy_value()
+    def body(typing, amplitude, shape, c, ldc, a, lda, b, ldb, depth):
+        return written(signature, write)
 
-        return signature, generate
-
-    def tile(amplitude, shape, c, ldc, a, lda, b, ldb, depth):  # type: ignore[no-untyped-def]
-        write(amplitude, shape, c, ldc, a, lda, b, ldb, depth)
+    def tile(amplitude, shape, c, ldc, a, lda, b, ldb, depth):
+        body(amplitude, shape, c, ldc, a, lda, b, ldb, depth)
 
     how = "expanded" if expanded else "plain"
     tile.__qualname__ = f"tile_{formula.name}_{formula.fingerprint}_{how}_{8 * itemsize}"
@@ -70,20 +64,21 @@ def provide(formula: Formula, itemsize: int, expanded: bool) -> int:
 class _KernelWriter(VectorWriter, Writer):
     """Writes the instructions of a tile of kernel values."""
 
-    def __init__(self, context: Any, builder: Any, kind: Any, formula: Formula, expanded: bool) -> None:
-        super().__init__(context, builder, kind, HEIGHT, 2, VECTOR_BYTES * 8 // kind.bitwidth)
+    def __init__(
+        self, context: BaseContext, builder: IRBuilder, of: Type, formula: Formula, expanded: bool
+    ) -> None:
+        super().__init__(context, builder, of, (HEIGHT, 2, VECTOR_BYTES * 8 // of.bitwidth))
         self.manhattan, self.shaped, self.expanded = formula.manhattan, formula.shaped, expanded
         self.function = formula.with_functions(exp=self.exp, log=self.log, sqrt=self.sqrt)
 
-    def write_kernel(self, arguments: Any) -> None:
+    def write_kernel(self, arguments: Values) -> None:
         amplitude, shape, c, ldc, a, lda, b, ldb, depth = arguments
         ldc, lda, ldb = map(self.bytes, (ldc, lda, ldb))
         zero = [[self.constant(0.0) for _ in self.vectors] for _ in self.rows]
-        sums = self.over_depth(zero, a, lda, ir.IntType(64)(self.size), b, ldb, depth)
+        sums = self.over_depth(zero, (a, lda, INT(self.size)), (b, ldb), depth)
         if self.expanded:
-            self.complete(
-                sums, *(self.builder.add(x, self.builder.mul(ld, depth)) for x, ld in ((a, lda), (b, ldb)))
-            )
+            norms = [self.builder.add(x, self.builder.mul(ld, depth)) for x, ld in ((a, lda), (b, ldb))]
+            self.complete(sums, *norms)
         scale = self.everywhere(amplitude)
         more = [Vector(self, self.everywhere(shape))] if self.shaped else []
         for q in self.rows:
@@ -92,7 +87,7 @@ class _KernelWriter(VectorWriter, Writer):
                 value = self.builder.fmul(scale, value.value)
                 self.store(value, self.vector_at(c, ldc, q, v))
 
-    def accumulate(self, left: Any, right: list[Any], sums: list[Any]) -> list[Any]:
+    def accumulate(self, left: Value, right: list[Value], sums: list[Value]) -> list[Value]:
         """Σ (a − b)², or Σ |a − b|, or, to be completed, Σ a b."""
         builder, here = self.builder, self.everywhere(left)
         if self.expanded:
@@ -102,12 +97,12 @@ class _KernelWriter(VectorWriter, Writer):
             return [builder.fadd(sums[v], self.call("fabs", gaps[v])) for v in self.vectors]
         return [builder.call(self.fma, [gaps[v], gaps[v], sums[v]]) for v in self.vectors]
 
-    def complete(self, sums: list[list[Any]], norms_a: Any, norms_b: Any) -> None:
+    def complete(self, sums: Grid, norms_a: Value, norms_b: Value) -> None:
         """‖a‖² + ‖b‖² − 2⟨a, b⟩ in place of ⟨a, b⟩; not below 0."""
         builder, zero = self.builder, self.constant(0.0)
         right = [self.load(self.vector_at(norms_b, norms_b, 0, v)) for v in self.vectors]
         for q in self.rows:
-            left = self.everywhere(self.number(builder.add(norms_a, ir.IntType(64)(q * self.size))))
+            left = self.everywhere(self.number(builder.add(norms_a, INT(q * self.size))))
             for v in self.vectors:
                 both = builder.fadd(left, right[v])
                 s = self.multiply_add(sums[q][v], self.constant(-2.0), both)

@@ -1,22 +1,86 @@
-"""Kernel values between blocks of points on the CPU: gather, distance and profile in one compiled function.
+"""Kernel values between blocks of points on the CPU: gather, distance and formula in one compiled function.
 
 The points of a block are gathered into a *side*: each feature in a row of its own, divided by the lengthscale
 and relative to a centre, and a last row of squared norms. Squared distances are sums of squared differences,
 or, which takes half the time where there are many features, ‖a‖² + ‖b‖² − 2⟨a, b⟩. That loses digits of small
 distances between points far from the centre; it is done only for kernels that are smooth where the distance
-is 0, and only where what is lost does not matter. `kernel` is a `hck.backend.cpu.values.CompiledProfile`.
+is 0, and only where what is lost does not matter.
 """
 
-import numpy as np
+from collections import namedtuple
+from functools import cache
 
+import numpy as np
+from torch import Tensor
+
+from hck.backend.cpu import kernel_tile
 from hck.backend.cpu.jit import compiled, exposed
-from hck.backend.cpu.kernel_tile import HEIGHT, kernel_tile
-from hck.backend.cpu.matrix import Matrix, aligned, copy, panel_of
+from hck.backend.cpu.kernel_tile import HEIGHT, evaluate_tile
+from hck.backend.cpu.matrix import Matrix, aligned, copy, flat, member, panel_of
 from hck.backend.cpu.tile import apart
+from hck.backend.kernels import DenseCross, Formula, Profile
 
 _MANY = 12  # features, from which on the expansion pays
 _LOST = {8: 1e-12, 4: 1e-6}  # of a squared distance in lengthscales that may be lost
 _FARTHEST_8, _FARTHEST_4 = (_LOST[size] / np.finfo(f"f{size}").eps for size in (8, 4))
+
+
+# A profile: where the code is that computes a tile of values from differences of points, and from norms and
+# products (0 if there is none); 1 over the lengthscale.
+CompiledProfile = namedtuple("CompiledProfile", "tile expanded inverse amplitude shape")
+
+# Values between rows of x (points, d) and of z: rows (members, n) and columns (members, m) are positions, -1
+# for padding. `known` is whether there are any to compute.
+Cross = namedtuple("Cross", "known kernel x rows n z columns m d")
+
+# Some rows of x: those at the positions index[at : at + count].
+Rows = namedtuple("Rows", "x d index at count")
+
+# These, gathered at a place in `work`, and their largest squared norm.
+Side = namedtuple("Side", "rows work at largest")
+
+
+def fill(cross: DenseCross, upper: bool, out: Tensor) -> None:
+    """See `hck.backend.kernels.fused_cross`."""
+    _evaluate(flat_cross(cross, out), flat(out), upper)
+
+
+def flat_cross(cross: DenseCross | None, like: Tensor) -> Cross:
+    """What is wanted, for compiled code; None: nothing is."""
+    if cross is None:
+        side, kernel = (
+            (flat(like.new_empty(0)), np.empty(0, np.int64), 0),
+            CompiledProfile(0, 0, 1.0, 1.0, 1.0),
+        )
+        return Cross(False, kernel, *side, *side, 0)
+    rows, columns = cross.rows.index, cross.columns.index
+    left, right = (flat(cross.x), flat(rows), rows.shape[1]), (flat(cross.z), flat(columns), columns.shape[1])
+    return Cross(True, _compiled(cross.profile, like.itemsize), *left, *right, cross.x.shape[1])
+
+
+def _compiled(profile: Profile, itemsize: int) -> CompiledProfile:
+    numbers = (1 / float(profile.lengthscale), float(profile.amplitude), float(profile.shape))
+    return CompiledProfile(*_tiles(profile.formula, itemsize), *numbers)
+
+
+@cache
+def _tiles(formula: Formula, itemsize: int) -> tuple[int, int]:
+    """Where the compiled code of a formula is: from differences, and from norms and products."""
+    provide = kernel_tile.provide
+    can_expand = formula.smooth and not formula.manhattan
+    return provide(formula, itemsize, False), provide(formula, itemsize, True) if can_expand else 0
+
+
+@compiled
+def left_rows(cross, i):
+    """The rows of a member."""
+    return Rows(cross.x, cross.d, cross.rows, i * cross.n, cross.n)
+
+
+@compiled
+def right_rows(cross, i):
+    """The columns of a member."""
+    return Rows(cross.z, cross.d, cross.columns, i * cross.m, cross.m)
 
 
 @compiled
@@ -54,17 +118,19 @@ def scratch(like, n, m, d):
 
 
 @compiled
-def set_centre(x, index, first, d, kernel, work):
-    """Take a point as the centre of the sides that are gathered next."""
+def set_centre(rows, kernel, work):
+    """Take the first of some rows as the centre of the sides that are gathered next."""
+    x, d, index, first, _ = rows
     row, inverse = max(0, index[first]), x.dtype.type(kernel.inverse)
     for k in range(d):
         work[k] = x[row * d + k] * inverse
 
 
 @compiled
-def gather(x, index, first, count, d, kernel, work, at):
-    """Make a side of some rows of x; the largest squared norm. Padding, -1, becomes any point."""
+def gather(rows, kernel, work, at):
+    """Make a side of some rows. Padding, -1, becomes any point."""
     apart()
+    x, d, index, first, count = rows
     inverse = x.dtype.type(kernel.inverse)
     padded, step = _round_up(count, panel_of(work)), np.uintp(_stride(count, work))
     for i in range(padded):
@@ -83,73 +149,61 @@ def gather(x, index, first, count, d, kernel, work, at):
     for i in range(count):
         if index[first + i] >= 0:
             largest = max(largest, work[norms + np.uintp(i)])
-    return largest
+    return Side(rows, work, at, largest)
 
 
 @compiled
-def evaluate_sides(
-    work, left, n, right, m, d, kernel, largest, upper, rows, at_rows, columns, at_columns, out, at
-):  # fmt: skip
-    """Kernel values between two sides, of which `largest` is the largest squared norm.
+def evaluate_sides(left, right, kernel, upper, out):
+    """Kernel values between two sides, 0 for padding, into the matrix `out`.
 
-    left, right: where the sides are; rows, columns: positions of their points, -1 for padding, which gives 0.
     With `upper`, what lies below the diagonal is left as it is.
     """
     apart()
-    panel = panel_of(out)
-    high, wide = _stride(n, out), _stride(m, out)
+    work, values, at = left.work, out.data, out.at
+    n, m, d = out.rows, out.columns, left.rows.d
+    panel = panel_of(work)
+    high, wide = _stride(n, work), _stride(m, work)
     edge = _round_up(d, panel)
     farthest = _FARTHEST_8 if work.itemsize == 8 else _FARTHEST_4
-    expand = d >= _MANY and kernel.expanded != 0 and largest <= farthest
+    expand = d >= _MANY and kernel.expanded != 0 and max(left.largest, right.largest) <= farthest
     tile = kernel.expanded if expand else kernel.tile
     amplitude, shape = kernel.amplitude, kernel.shape
     for i in range(0, n, HEIGHT):
-        count = min(HEIGHT, n - i)
+        count, a = min(HEIGHT, n - i), left.at + i
         for j in range(i // panel * panel if upper else 0, m, panel):
-            width, here = min(panel, m - j), at + i * m + j
+            width, here, b = min(panel, m - j), at + i * m + j, right.at + j
             if count == HEIGHT and width == panel:
-                kernel_tile(
-                    tile, amplitude, shape, out, here, m, work, left + i, high, work, right + j, wide, d
-                )  # fmt: skip
+                evaluate_tile(tile, amplitude, shape, values, here, m, work, a, high, work, b, wide, d)
             else:
-                kernel_tile(
-                    tile, amplitude, shape, work, edge, panel, work, left + i, high, work, right + j, wide, d
-                )  # fmt: skip
-                copy(Matrix(work, edge, panel, count, width), Matrix(out, here, m, count, width))
+                evaluate_tile(tile, amplitude, shape, work, edge, panel, work, a, high, work, b, wide, d)
+                copy(Matrix(work, edge, panel, count, width), Matrix(values, here, m, count, width))
+    index, first = left.rows.index, left.rows.at
     for i in range(n):
-        if rows[at_rows + i] < 0:
-            out[at + i * m : at + (i + 1) * m] = 0
-    last = m
-    while last > 0 and columns[at_columns + last - 1] < 0:  # padding is at the end
+        if index[first + i] < 0:
+            values[at + i * m : at + (i + 1) * m] = 0
+    index, first, last = right.rows.index, right.rows.at, m
+    while last > 0 and index[first + last - 1] < 0:  # padding is at the end
         last -= 1
     if last < m:
         for i in range(n):
-            out[at + i * m + last : at + (i + 1) * m] = 0
+            values[at + i * m + last : at + (i + 1) * m] = 0
 
 
 @compiled
-def evaluate_block(x, rows, at_rows, n, z, columns, at_columns, m, d, kernel, upper, out, at, work):
-    """Kernel values between some rows of x and of z; parameters as in `evaluate`."""
+def evaluate_member(cross, i, upper, out, work):
+    """Kernel values between the rows and the columns of a member; `out` and `upper` as above."""
     apart()
-    left = side_at(work, d)
-    right = left + side_size(work, n, d)
-    set_centre(x, rows, at_rows, d, kernel, work)
-    largest = max(
-        gather(x, rows, at_rows, n, d, kernel, work, left),
-        gather(z, columns, at_columns, m, d, kernel, work, right),
-    )
-    evaluate_sides(
-        work, left, n, right, m, d, kernel, largest, upper, rows, at_rows, columns, at_columns, out, at
-    )  # fmt: skip
+    kernel, at = cross.kernel, side_at(work, cross.d)
+    set_centre(left_rows(cross, i), kernel, work)
+    left = gather(left_rows(cross, i), kernel, work, at)
+    right = gather(right_rows(cross, i), kernel, work, at + side_size(work, cross.n, cross.d))
+    evaluate_sides(left, right, kernel, upper, out)
 
 
 @exposed
-def evaluate(x, rows, z, columns, kernel, out, members, n, m, d, upper):
-    """Kernel values between blocks of rows of x and of z.
-
-    x (points, d), z (points, d); rows (members, n) and columns (members, m) are positions, -1 for padding,
-    which gives 0; out (members, n, m). With `upper`, what lies below the diagonal is left as it is.
-    """
-    work = scratch(x, n, m, d)
-    for i in range(members):
-        evaluate_block(x, rows, i * n, n, z, columns, i * m, m, d, kernel, upper, out, i * n * m, work)
+def _evaluate(cross, out, upper):
+    """out (members, n, m)."""
+    n, m = cross.n, cross.m
+    work = scratch(cross.x, n, m, cross.d)
+    for i in range(len(cross.rows) // max(1, n)):
+        evaluate_member(cross, i, upper, member(out, i, n, m), work)

@@ -6,9 +6,9 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from hck.backend.blocks import Blocks, Segments
+from hck.backend.blocks import Segments
 from hck.backend.cuts import Directions, Halvings
-from hck.backend.kernels import Profile
+from hck.backend.kernels import DenseCross
 from hck.backend.machine import Algebra, Machine
 from hck.backend.steps import Steps
 
@@ -32,15 +32,8 @@ class CPU(Machine):
     def fuses(self, features: int, width: int) -> bool:
         return features <= _MOST_FEATURES or width <= _SMALL
 
-    def evaluate(
-        self,
-        profile: Profile,
-        left: tuple[Tensor, Blocks],
-        right: tuple[Tensor, Blocks],
-        upper: bool,
-        out: Tensor,
-    ) -> None:
-        _values().evaluate(profile, left, right, upper, out)
+    def evaluate(self, cross: DenseCross, upper: bool, out: Tensor) -> None:
+        _kernels(out.itemsize).fill(cross, upper, out)
 
     def project(self, x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
         return _halving().project(x, rows, directions, which)
@@ -72,10 +65,11 @@ def _steps(itemsize: int) -> Steps:
 
 
 @cache
-def _values() -> ModuleType:
-    from hck.backend.cpu import values
+def _kernels(itemsize: int) -> ModuleType:
+    from hck.backend.cpu import kernels, tile
 
-    return values
+    tile.provide(itemsize)
+    return kernels
 
 
 @cache

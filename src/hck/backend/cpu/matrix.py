@@ -1,8 +1,9 @@
-"""Matrices in flat arrays, for compiled code: their parts, and copies of them."""
+"""Matrices in flat arrays, as compiled code takes them: their parts, and copies of them."""
 
 from collections import namedtuple
 
 import numpy as np
+from torch import Tensor
 
 from hck.backend.cpu.jit import compiled
 from hck.backend.cpu.tile import VECTOR_BYTES, apart
@@ -14,6 +15,11 @@ Matrix = namedtuple("Matrix", "data at ld rows columns")
 
 # A matrix (depth, rows of a product) whose entries are `down` and `right` apart.
 Left = namedtuple("Left", "data at down right")
+
+
+def flat(tensor: Tensor) -> np.ndarray:
+    """The numbers of a tensor, one after another; its own memory if it is contiguous."""
+    return tensor.detach().contiguous().view(-1).numpy()
 
 
 @compiled
@@ -54,13 +60,19 @@ def aligned(count, like):
 
 
 @compiled
+def _copy_row(source, target, i, first, stop):
+    """Copy some columns of a row."""
+    s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
+    for j in range(np.uintp(first), np.uintp(stop)):  # unsigned: a negative index would count from the end
+        target.data[t + j] = source.data[s + j]
+
+
+@compiled
 def copy(source, target):
     """Copy a matrix into another of its shape."""
     apart()
     for i in range(source.rows):
-        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
-        for j in range(np.uintp(source.columns)):  # unsigned: a negative index would count from the end
-            target.data[t + j] = source.data[s + j]
+        _copy_row(source, target, i, 0, source.columns)
 
 
 @compiled
@@ -68,9 +80,7 @@ def copy_upper(source, target):
     """Copy what lies on and above the diagonal."""
     apart()
     for i in range(source.rows):
-        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
-        for j in range(np.uintp(i), np.uintp(source.columns)):
-            target.data[t + j] = source.data[s + j]
+        _copy_row(source, target, i, i, source.columns)
 
 
 @compiled
@@ -78,9 +88,7 @@ def copy_below(source, target):
     """Copy what lies below the diagonal."""
     apart()
     for i in range(1, source.rows):
-        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
-        for j in range(np.uintp(i)):
-            target.data[t + j] = source.data[s + j]
+        _copy_row(source, target, i, 0, i)
 
 
 @compiled
@@ -89,9 +97,8 @@ def copy_edge(source, target):
     apart()
     panel = panel_of(target.data)
     for i in range(source.rows):
-        s, t = np.uintp(source.at + i * source.ld), np.uintp(target.at + i * target.ld)
-        for j in range(np.uintp(source.columns)):
-            target.data[t + j] = source.data[s + j]
+        _copy_row(source, target, i, 0, source.columns)
+        t = np.uintp(target.at + i * target.ld)
         for j in range(np.uintp(source.columns), np.uintp(panel)):
             target.data[t + j] = 0
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from hck.backend.cpu import dense
-from hck.backend.cpu.arrays import flat
 from hck.backend.cpu.jit import exposed
-from hck.backend.cpu.matrix import member
+from hck.backend.cpu.matrix import flat, member
 from hck.backend.cpu.products import scratch, subtract_gram
+from hck.backend.torch import note
 
 
 class CompiledAlgebra:
@@ -24,6 +24,11 @@ class CompiledAlgebra:
         matrix, jitter = matrix.contiguous(), np.empty(len(matrix))
         _factor(flat(matrix), matrix.shape[-1], first, last, jitter)
         return matrix, torch.from_numpy(jitter)
+
+    def factor_noting_(self, matrix: Tensor, failed: Tensor) -> Tensor:
+        factor, jitter = self.factor_(matrix, 1.0, 0.0)  # which is infinite where one is needed
+        note(failed, jitter != 0)
+        return factor
 
     def whiten_(self, factor: Tensor, x: Tensor, which: Tensor | None) -> Tensor:
         return _solve(factor, x, which, back=False)

@@ -2,8 +2,7 @@
 
 All that a node or a leaf needs stays in the cache while it is worked on, and the interpreter, of which there
 is only one, is not asked in between. Arrays are flat; n is the leaves' size, r the rank, k the number of
-right-hand sides, d the number of features. Kernel values are computed on the way (`hck.backend.cpu.kernels`),
-unless `kernel` is `hck.backend.cpu.values.GIVEN`.
+right-hand sides. Kernel values are computed on the way, where a `hck.backend.cpu.kernels.Cross` is `known`.
 """
 
 from collections import namedtuple
@@ -28,61 +27,46 @@ from hck.backend.cpu.matrix import (
 from hck.backend.cpu.products import scratch, subtract, subtract_gram
 from hck.backend.cpu.tile import apart
 
-# Kernel values between rows of x and of z, of d features, to be computed on the way, unless the kernel is
-# `GIVEN`. rows (members, ·) and columns (members, ·): positions in x and z.
-Wanted = namedtuple("Wanted", "x rows z columns kernel d")
-
 # What leaves are made of, and what becomes of them. own (leaves, n, n): K(X, X) if given, then L.
 # far (leaves, r, n): K(Z, X) if given; empty if `own` is D and `y` is V. landmark (nodes, r, r): C, of which
 # each leaf takes which[i]; empty as well. noise (leaves, n). b (leaves, n, k): then a. y (leaves, n, r), half
 # and jitter (leaves,): results.
-Leaves = namedtuple("Leaves", "own far landmark which noise b y half jitter")
+LeafArrays = namedtuple("LeafArrays", "own far landmark which noise b y half jitter")
 
 # What inner nodes are made of, and what becomes of them. xi (nodes, r, r): −Ξ, then A and M packed.
 # w (nodes, r, r): K(Z_p, Z_i) if given, or W if `own` is empty. own (nodes, r, r): C. above (parents, r, r):
 # C of the parents, of which each node takes which[i]. nu (nodes, r, k): −τ, then ν. h (nodes, r, r),
 # q (nodes, r, k), diagonal (nodes, r), half (nodes,) and jitter (nodes, 2): results.
-Nodes = namedtuple("Nodes", "xi w own above which nu h q diagonal half jitter")
+NodeArrays = namedtuple("NodeArrays", "xi w own above which nu h q diagonal half jitter")
 
-# −Ξ (nodes, r, r) and −τ (nodes, r, k); member i adds to those of where[i]. Both are empty if nobody asks.
-Parents = namedtuple("Parents", "information mean where")
-
-# What the way up leaves for the way down, of inner nodes.
-Filtered = namedtuple("Filtered", "packed diagonal h nu q")
+# −Ξ (nodes, r, r) and −τ (nodes, r, k) of parents; member i adds to those of where[i].
+InboxArrays = namedtuple("InboxArrays", "information mean where")
 
 Sizes = namedtuple("Sizes", "n r k")
 
 
 @exposed
-def leaf_up(wanted, leaves, parents, sizes, factoring):
+def leaf_up(cross, leaves, parents, sizes, factoring):
     """L, Y, a and half the log-determinant of leaves; −Θ and −t are added to their parents.
 
-    What is wanted is K(Z, X), so that its x are landmarks; spare (n, n).
+    `cross` is K(Z, X), from which K(X, X) follows; spare (n, n).
     """
-    z, columns, x, rows, kernel, d = wanted
     own, far, landmark, which, noise, b, y, half, jitter = leaves
     information, mean, parent = parents
-    n, r, k = sizes
-    work = scratch(own)
-    room = kernels.scratch(own, n, r, d)
-    near = kernels.side_at(own, d)
-    away = near + kernels.side_size(own, n, d)
-    known = kernel.tile != 0
+    known, kernel, (n, r, k) = cross.known, cross.kernel, sizes
+    work, room = scratch(own), kernels.scratch(own, n, r, cross.d)
+    near = kernels.side_at(own, cross.d)
+    away = near + kernels.side_size(own, n, cross.d)
     far = np.empty(r * n, own.dtype) if known else far
     for i in range(len(which)):
         one, own_y, own_b = member(own, i, n, n), member(y, i, n, r), member(b, i, n, k)
-        across = Matrix(far, 0 if known else i * n * r, n, r, n)
+        across = member(far, 0 if known else i, r, n)
         if known:
-            kernels.set_centre(x, rows, i * n, d, kernel, room)
-            widest = kernels.gather(x, rows, i * n, n, d, kernel, room, near)
-            kernels.evaluate_sides(
-                room, near, n, near, n, d, kernel, widest, True, rows, i * n, rows, i * n,
-                own, one.at,
-            )  # fmt: skip
-            widest = max(widest, kernels.gather(z, columns, i * r, r, d, kernel, room, away))
-            kernels.evaluate_sides(
-                room, away, r, near, n, d, kernel, widest, False, columns, i * r, rows, i * n, far, 0
-            )  # fmt: skip
+            kernels.set_centre(kernels.right_rows(cross, i), kernel, room)
+            x = kernels.gather(kernels.right_rows(cross, i), kernel, room, near)
+            kernels.evaluate_sides(x, x, kernel, True, one)
+            z = kernels.gather(kernels.left_rows(cross, i), kernel, room, away)
+            kernels.evaluate_sides(z, x, kernel, False, across)
         if len(far):
             whiten(member(landmark, which[i], r, r), across, work)
             subtract_gram(one, across, work)
@@ -98,19 +82,17 @@ def leaf_up(wanted, leaves, parents, sizes, factoring):
 
 
 @exposed
-def node_up(wanted, nodes, parents, sizes, factoring):
+def node_up(cross, nodes, parents, sizes, factoring):
     """A and M packed, H, ν, q and half the log-determinant of inner nodes; −Θ and −t are added to parents.
 
-    What is wanted is K(Z_p, Z_i); spare (4, r, r).
+    `cross` is K(Z_p, Z_i); spare (4, r, r).
     """
-    z, rows, _, columns, kernel, d = wanted
     xi, w, own, above, which, nu, h, q, diagonal, half, jitter = nodes
     information, mean, parent = parents
-    r, k = sizes.r, sizes.k
+    known, r, k = cross.known, sizes.r, sizes.k
     work, t, spare = scratch(xi), member(np.empty(r * k, xi.dtype), 0, r, k), factoring.spare
     root, m = member(spare, 1, r, r), member(spare, 2, r, r)
-    room = kernels.scratch(xi, r, r, d)
-    known = kernel.tile != 0
+    room = kernels.scratch(xi, r, r, cross.d)
     w = spare[3 * r * r :] if known else w
     for i in range(len(which)):
         a, own_h = member(xi, i, r, r), member(h, i, r, r)
@@ -120,9 +102,7 @@ def node_up(wanted, nodes, parents, sizes, factoring):
         _add_to_diagonal(a, 1)
         jitter[2 * i] = factor(a, factoring, work)
         if known:
-            kernels.evaluate_block(
-                z, rows, i * r, r, z, columns, i * r, r, d, kernel, False, w, 0, room
-            )  # fmt: skip
+            kernels.evaluate_member(cross, i, False, across, room)
         if len(own):
             whiten(member(above, which[i], r, r), across, work)
             transpose(across, own_h)
@@ -146,16 +126,15 @@ def node_up(wanted, nodes, parents, sizes, factoring):
         copy_below(m, a)
         for p in range(r):
             diagonal[i * r + p] = m.data[m.at + p * (r + 1)]
-        if len(information):
-            _add_to_diagonal(m, -1)
-            _subtract_from(member(information, parent[i], r, r), m)
-            _subtract_from(member(mean, parent[i], r, k), t)
+        _add_to_diagonal(m, -1)
+        _subtract_from(member(information, parent[i], r, r), m)
+        _subtract_from(member(mean, parent[i], r, k), t)
 
 
 @exposed
-def node_down(filtered, z, r, k):
+def node_down(factors, nu, q, z, sizes):
     """ẑ = A⁻ᵀ (ν + H M (ẑ_p − q)) of inner nodes; z (nodes, r, k) is ẑ_p, then ẑ."""
-    packed, diagonal, h, nu, q = filtered
+    (packed, diagonal, h), r, k = factors, sizes.r, sizes.k
     work, room = scratch(packed), np.empty(r * r + r * k, packed.dtype)
     m, surprise = member(room, 0, r, r), Matrix(room, r * r, k, r, k)
     for i in range(len(z) // (r * k)):

@@ -1,12 +1,14 @@
 """Arithmetic on vector registers, so that a formula in plain Python writes instructions."""
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from llvmlite import ir
+from llvmlite.ir import IRBuilder, Value
 from numba.core import cgutils
+
+Operand: TypeAlias = "Vector | float"
 
 _FUSE = ("contract",)  # a product and a sum may become one instruction
 
@@ -21,27 +23,27 @@ _LOG_32 = (0.66666662693, 0.40000972152, 0.28498786688, 0.24279078841)
 class Vector:
     """A register of numbers that knows + − * / with others and with plain numbers."""
 
-    def __init__(self, writer: "VectorWriter", value: Any) -> None:
+    def __init__(self, writer: "VectorWriter", value: Value) -> None:
         self.writer, self.value = writer, value
 
-    def __add__(self, other: Any) -> "Vector":
+    def __add__(self, other: Operand) -> "Vector":
         return self._with("fadd", self, other)
 
-    def __sub__(self, other: Any) -> "Vector":
+    def __sub__(self, other: Operand) -> "Vector":
         return self._with("fsub", self, other)
 
-    def __mul__(self, other: Any) -> "Vector":
+    def __mul__(self, other: Operand) -> "Vector":
         return self._with("fmul", self, other)
 
-    def __truediv__(self, other: Any) -> "Vector":
+    def __truediv__(self, other: Operand) -> "Vector":
         if isinstance(other, int | float):
             return self * (1 / other)  # a division takes ten times as long
         return self._with("fdiv", self, other)
 
-    def __rsub__(self, other: Any) -> "Vector":
+    def __rsub__(self, other: Operand) -> "Vector":
         return self._with("fsub", other, self)
 
-    def __rtruediv__(self, other: Any) -> "Vector":
+    def __rtruediv__(self, other: Operand) -> "Vector":
         return self._with("fdiv", other, self)
 
     def __neg__(self) -> "Vector":
@@ -49,7 +51,7 @@ class Vector:
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def _with(self, operation: str, left: Any, right: Any) -> "Vector":
+    def _with(self, operation: str, left: Operand, right: Operand) -> "Vector":
         values = [
             side.value if isinstance(side, Vector) else self.writer.constant(float(side))
             for side in (left, right)
@@ -60,10 +62,10 @@ class Vector:
 class VectorWriter:
     """exp, log and sqrt of a register, for writers of tiles (`hck.backend.cpu.tile.Writer`)."""
 
-    builder: Any
-    fma: Any
-    real: Any
-    vector: Any
+    builder: IRBuilder
+    fma: ir.Function
+    real: ir.Type
+    vector: ir.VectorType
     lanes: int
     size: int
 
@@ -123,29 +125,29 @@ class VectorWriter:
         rest = s * (half + z * series) + power * low
         return power * high - ((half - rest) - f)
 
-    def constant(self, value: float) -> Any:
+    def constant(self, value: float) -> ir.Constant:
         value = float(np.float32(value)) if self.size == 4 else value
         return ir.Constant(self.vector, [self.real(value)] * self.lanes)
 
-    def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
+    def multiply_add(self, a: Value, b: Value, c: Value) -> Value:
         return self.builder.call(self.fma, [a, b, c])
 
-    def call(self, name: str, value: Any) -> Any:
+    def call(self, name: str, value: Value) -> Value:
         signature = ir.FunctionType(self.vector, [self.vector])
         full = f"llvm.{name}.v{self.lanes}f{8 * self.size}"
-        function: Callable[..., Any] = cgutils.get_or_insert_function(self.builder.module, signature, full)
+        function = cgutils.get_or_insert_function(self.builder.module, signature, full)
         return self.builder.call(function, [value])
 
-    def _between(self, value: Any, least: float, most: float) -> Any:
+    def _between(self, value: Value, least: float, most: float) -> Value:
         for limit, sign in ((least, "<"), (most, ">")):
             beyond = self.builder.fcmp_ordered(sign, value, self.constant(limit))
             value = self.builder.select(beyond, self.constant(limit), value)
         return value
 
-    def _bits(self) -> tuple[Any, int, int]:
+    def _bits(self) -> tuple[ir.VectorType, int, int]:
         """Registers of whole numbers, and how numbers are made of bits: their mantissa's, and the bias."""
         bits, mantissa, bias = (64, 52, 1023) if self.size == 8 else (32, 23, 127)
         return ir.VectorType(ir.IntType(bits), self.lanes), mantissa, bias
 
-    def _integers(self, whole: Any, value: int) -> Any:
+    def _integers(self, whole: ir.VectorType, value: int) -> ir.Constant:
         return ir.Constant(whole, [whole.element(value)] * self.lanes)

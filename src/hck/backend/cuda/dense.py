@@ -8,19 +8,40 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from hck.backend.torch import TorchAlgebra
+
+_FEW_COLUMNS = 4  # to multiply by without unpacking
 MOST = 64  # rows of a matrix that one program factors
 _EDGE = 16  # of its blocks
 
 
-def invert_factor_(s: Tensor, failed: Tensor) -> None:
-    """Put L⁻¹, with zeros above the diagonal, in place of S = L Lᵀ, and mark members that have none.
+class CudaAlgebra(TorchAlgebra):
+    """What `hck.backend.linalg` asks for: torch, and for small matrices kernels of our own."""
 
-    Parameters
-    ----------
-    s : Tensor of shape (members, n, n)
-        Symmetric, of which the upper triangle is read; its rows are contiguous. At most MOST of them.
-    failed : Tensor of shape (members,) and type int32
-        Set to 1 where a member is not positive definite. It may be one number, expanded.
+    def _invert_small_(self, s: Tensor, failed: Tensor) -> None:
+        invert_factor_(s, failed)
+
+    def pack_(self, symmetric: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
+        diagonal = symmetric.diagonal(dim1=-2, dim2=-1).contiguous()
+        pack_(symmetric.contiguous(), factor)
+        return factor, diagonal
+
+    def multiply_packed(self, packed: Tensor, diagonal: Tensor, x: Tensor) -> Tensor:
+        if x.shape[-1] > _FEW_COLUMNS:
+            return super().multiply_packed(packed, diagonal, x)
+        return multiply_packed(packed, diagonal, x)
+
+    def unwhiten_packed(self, packed: Tensor, diagonal: Tensor, x: Tensor) -> Tensor:
+        if x.shape[-1] > _FEW_COLUMNS:
+            return super().unwhiten_packed(packed, diagonal, x)
+        return multiply_packed_factor(packed, x)
+
+
+def invert_factor_(s: Tensor, failed: Tensor) -> None:
+    """Put L⁻¹, with zeros above the diagonal, in place of S = L Lᵀ (members, n, n), for n up to MOST.
+
+    The upper triangle of S is read; its rows are contiguous. `failed` (members,), of type int32, is set to 1
+    where a member is not positive definite; it may be one number, expanded.
     """
     (members, n, _), strides = s.shape, (*s.stride()[:2], failed.stride(0))
     if n > MOST:
@@ -41,14 +62,9 @@ def pack_(symmetric: Tensor, factor: Tensor) -> None:
 
 
 def multiply_packed(packed: Tensor, diagonal: Tensor, x: Tensor) -> Tensor:
-    """M x for the symmetric matrix of `pack_`: its strict upper triangle is in `packed`.
+    """M x for the symmetric matrix of `pack_`, whose strict upper triangle is in `packed`; x (members, n, k).
 
-    Parameters
-    ----------
-    packed : Tensor of shape (members, n, n)
-    diagonal : Tensor of shape (members, n)
-    x : Tensor of shape (members, n, k)
-        For few columns k.
+    For few columns k.
     """
     return _multiply(packed, diagonal, x, symmetric=True)
 

@@ -5,54 +5,36 @@ points, and no padded copy of the points is made.
 """
 
 from functools import cache
-from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from hck.backend.blocks import Blocks
-from hck.backend.kernels import Formula
+from hck.backend.kernels import DenseCross, Formula, numbers_of
 
 
-def evaluate(
-    formula: Formula,
-    numbers: Tensor,
-    x: Tensor,
-    rows: Blocks,
-    z: Tensor,
-    columns: Blocks,
-    upper: bool,
-    out: Tensor,
-) -> None:
-    """Write to `out` the values between blocks of rows of x (points, d) and of z, 0 for padding.
-
-    Parameters
-    ----------
-    formula : Formula
-    numbers : Tensor of shape (3,)
-        1 over the lengthscale, the amplitude, and the formula's shape.
-    upper : bool
-        Whether only what lies on and above the diagonal counts.
-    """
-    (members, n, m), d = out.shape, x.shape[1]
+def evaluate(cross: DenseCross, upper: bool, out: Tensor) -> None:
+    """Write the values to `out` (blocks, n, m); with `upper` perhaps only those on and above the diagonal."""
+    (members, n, m), d = out.shape, cross.x.shape[1]
+    formula, rows, columns = cross.profile.formula, cross.rows, cross.columns
+    numbers = numbers_of(cross.profile, out.dtype, out.device)
     tile = 64 if max(n, m) <= 64 else 32  # what was fastest on an H200
     tiles = triton.cdiv(n, tile) * triton.cdiv(m, tile)
     if out.numel():
         with torch.cuda.device_of(out):
             _values[(members * tiles,)](
-            x, rows.index.contiguous(), z, columns.index.contiguous(), numbers, out, n, m, d,
+            cross.x, rows.index.contiguous(), cross.z, columns.index.contiguous(), numbers, out, n, m, d,
             FORMULA=_function(formula), SHAPED=formula.shaped, MANHATTAN=formula.manhattan,
             FULL=rows.full and columns.full, UPPER=upper, TILE=tile, num_warps=tile // 32,
         )  # fmt: skip
 
 
 @cache
-def _function(formula: Formula) -> Any:
+def _function(formula: Formula) -> "triton.JITFunction":
     """The formula for Triton: the same source, in which exp, log and sqrt are Triton's."""
-    # Triton looks annotations up as well
-    return triton.jit(formula.with_functions(exp=tl.exp, log=tl.log, sqrt=tl.sqrt, Any=tl.tensor))
+    annotations = {"Numbers": tl.tensor, "Any": tl.tensor}  # which Triton looks up as well
+    return triton.jit(formula.with_functions(exp=tl.exp, log=tl.log, sqrt=tl.sqrt, **annotations))
 
 
 @triton.jit

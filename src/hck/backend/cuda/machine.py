@@ -1,13 +1,15 @@
 """NVIDIA GPUs: torch, and kernels of our own where Triton is there. They are imported when first used."""
 
+import os
 from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from shutil import which
 
 import torch
 from torch import Tensor
 
-from hck.backend.blocks import Blocks
-from hck.backend.cuda.compiler import has_triton
-from hck.backend.kernels import Profile, numbers_of
+from hck.backend.kernels import DenseCross
 from hck.backend.machine import Algebra, Machine
 from hck.backend.torch import TorchAlgebra
 
@@ -43,18 +45,10 @@ class CUDA(Machine):
     def fuses(self, features: int, width: int) -> bool:
         return has_triton() and features <= _MOST_FEATURES
 
-    def evaluate(
-        self,
-        profile: Profile,
-        left: tuple[Tensor, Blocks],
-        right: tuple[Tensor, Blocks],
-        upper: bool,
-        out: Tensor,
-    ) -> None:
+    def evaluate(self, cross: DenseCross, upper: bool, out: Tensor) -> None:
         from hck.backend.cuda import kernels
 
-        numbers = numbers_of(profile, out.dtype, out.device)
-        kernels.evaluate(profile.formula, numbers, *left, *right, upper, out)
+        kernels.evaluate(cross, upper, out)
 
     def project(self, x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
         if not has_triton():
@@ -65,9 +59,21 @@ class CUDA(Machine):
 
 
 @cache
+def has_triton() -> bool:
+    """Whether kernels can be compiled for a GPU.
+
+    On Linux Triton comes with torch. It multiplies float64 matrices since version 3.5; it needs a C compiler.
+    """
+    if find_spec("triton") is None or not any(map(which, (os.environ.get("CC", "cc"), "gcc", "clang"))):
+        return False
+    numbers = version("triton").split(".")
+    return (int(numbers[0]), int(numbers[1])) >= (3, 5)
+
+
+@cache
 def _algebra() -> Algebra:
     if not has_triton():
         return TorchAlgebra()
-    from hck.backend.cuda.algebra import CudaAlgebra
+    from hck.backend.cuda.dense import CudaAlgebra
 
     return CudaAlgebra()
