@@ -24,7 +24,6 @@ _MANY = 12  # features, from which on the expansion pays
 _LOST = {8: 1e-12, 4: 1e-6}  # of a squared distance in lengthscales that may be lost
 _FARTHEST_8, _FARTHEST_4 = (_LOST[size] / np.finfo(f"f{size}").eps for size in (8, 4))
 
-
 # A profile: where the code is that computes a tile of values from differences of points, and from norms and
 # products (0 if there is none); 1 over the lengthscale.
 CompiledProfile = namedtuple("CompiledProfile", "tile expanded inverse amplitude shape")
@@ -48,13 +47,10 @@ def fill(cross: DenseCross, upper: bool, out: Tensor) -> None:
 def flat_cross(cross: DenseCross | None, like: Tensor) -> Cross:
     """What is wanted, for compiled code; None: nothing is."""
     if cross is None:
-        side, kernel = (
-            (flat(like.new_empty(0)), np.empty(0, np.int64), 0),
-            CompiledProfile(0, 0, 1.0, 1.0, 1.0),
-        )
-        return Cross(False, kernel, *side, *side, 0)
-    rows, columns = cross.rows.index, cross.columns.index
-    left, right = (flat(cross.x), flat(rows), rows.shape[1]), (flat(cross.z), flat(columns), columns.shape[1])
+        side = flat(like.new_empty(0)), np.empty(0, np.int64), 0
+        return Cross(False, CompiledProfile(0, 0, 1.0, 1.0, 1.0), *side, *side, 0)
+    sides = ((cross.x, cross.rows.index), (cross.z, cross.columns.index))
+    left, right = ((flat(x), flat(index), index.shape[1]) for x, index in sides)
     return Cross(True, _compiled(cross.profile, like.itemsize), *left, *right, cross.x.shape[1])
 
 
