@@ -5,9 +5,9 @@ otherwise. `alignment_difference` compares embeddings.
 """
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 # Numbers ------------------------------------------------------------------------------------------------
 
 
-def rmse(y: Any, predicted: Any) -> float:
+def rmse(y: ArrayLike, predicted: ArrayLike) -> float:
     """Root of the mean squared error, in the unit of y.
 
     Examples
@@ -38,11 +38,11 @@ def rmse(y: Any, predicted: Any) -> float:
     >>> rmse([0.0, 1.0], [1.0, 8.0])
     5.0
     """
-    y, predicted = _pair(y, predicted)
+    y, predicted = vectors(finite=False, y=y, predicted=predicted)
     return float(np.sqrt(np.mean((predicted - y) ** 2)))
 
 
-def mae(y: Any, predicted: Any) -> float:
+def mae(y: ArrayLike, predicted: ArrayLike) -> float:
     """Mean absolute error, in the unit of y.
 
     Examples
@@ -50,11 +50,11 @@ def mae(y: Any, predicted: Any) -> float:
     >>> mae([0.0, 1.0], [1.0, 8.0])
     4.0
     """
-    y, predicted = _pair(y, predicted)
+    y, predicted = vectors(finite=False, y=y, predicted=predicted)
     return float(np.mean(np.abs(predicted - y)))
 
 
-def relative_error(y: Any, predicted: Any) -> float:
+def relative_error(y: ArrayLike, predicted: ArrayLike) -> float:
     """‖predicted − y‖ / ‖y‖; NaN if y is 0.
 
     Examples
@@ -62,11 +62,11 @@ def relative_error(y: Any, predicted: Any) -> float:
     >>> relative_error([3.0, 4.0], [3.0, 5.0])
     0.2
     """
-    y, predicted = _pair(y, predicted)
+    y, predicted = vectors(finite=False, y=y, predicted=predicted)
     return float(np.linalg.norm(predicted - y) / np.linalg.norm(y)) if y.any() else math.nan
 
 
-def r2(y: Any, predicted: Any) -> float:
+def r2(y: ArrayLike, predicted: ArrayLike) -> float:
     """The share of the variance of y that is explained; NaN if y is constant.
 
     It is 1 if predictions are perfect, 0 if they are no better than the mean of y, and may be negative.
@@ -76,31 +76,16 @@ def r2(y: Any, predicted: Any) -> float:
     >>> r2([1.0, 3.0], [1.0, 2.0])
     0.5
     """
-    y, predicted = _pair(y, predicted)
+    y, predicted = vectors(finite=False, y=y, predicted=predicted)
     if np.ptp(y) == 0:
         return math.nan
     return float(1 - np.sum((predicted - y) ** 2) / np.sum((y - y.mean()) ** 2))
 
 
-def _pair(y: Any, predicted: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of one shape."""
-    y, predicted = (np.asarray(part, dtype=float) for part in (y, predicted))
-    _check_shapes("y and predicted", y, predicted)
-    return y, predicted
-
-
-def _check_shapes(names: str, *parts: np.ndarray) -> None:
-    """Raise ValueError unless all are of one shape (n,)."""
-    shapes = [part.shape for part in parts]
-    if parts[0].ndim != 1 or len(parts[0]) == 0 or len(set(shapes)) > 1:
-        found = f"{', '.join(map(str, shapes[:-1]))} and {shapes[-1]}"
-        raise ValueError(f"{names} must have one shape (n,), got {found}")
-
-
 # Numbers with a standard deviation, that of observations: noise is included -----------------------------
 
 
-def nlpd(y: Any, mean: Any, std: Any) -> float:
+def nlpd(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
     """Negative log predictive density, averaged: −log N(y; mean, std²).
 
     Examples
@@ -112,7 +97,7 @@ def nlpd(y: Any, mean: Any, std: Any) -> float:
     return float(np.mean(np.log(std) + z**2 / 2) + math.log(2 * math.pi) / 2)
 
 
-def crps(y: Any, mean: Any, std: Any) -> float:
+def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
     """Continuous ranked probability score, averaged, in the unit of y; for std → 0 the mean absolute error.
 
     Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation, section 4.2.
@@ -127,7 +112,7 @@ def crps(y: Any, mean: Any, std: Any) -> float:
     return float(np.mean(std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi))))
 
 
-def coverage(y: Any, mean: Any, std: Any, level: float = 0.95) -> float:
+def coverage(y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.95) -> float:
     """The share of observations inside their central intervals of a level; it should be close to the level.
 
     Examples
@@ -141,7 +126,9 @@ def coverage(y: Any, mean: Any, std: Any, level: float = 0.95) -> float:
     return float(np.mean(np.abs(z) <= ndtri((1 + level) / 2)))
 
 
-def calibration_curve(y: Any, mean: Any, std: Any, levels: Any = 19) -> tuple[np.ndarray, np.ndarray]:
+def calibration_curve(
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, levels: ArrayLike = 19
+) -> tuple[np.ndarray, np.ndarray]:
     """Levels of central intervals, and the share of observations inside them.
 
     Parameters
@@ -154,9 +141,8 @@ def calibration_curve(y: Any, mean: Any, std: Any, levels: Any = 19) -> tuple[np
     levels, shares : ndarray
         A well-calibrated model has equal ones.
     """
-    if np.ndim(levels) == 0:
-        levels = np.arange(1, int(levels) + 1) / (int(levels) + 1)
     levels = np.asarray(levels, dtype=float)
+    levels = np.arange(1, int(levels) + 1) / (int(levels) + 1) if levels.ndim == 0 else levels
     if len(levels) == 0 or not ((levels > 0) & (levels < 1)).all():
         raise ValueError("levels must be between 0 and 1, and at least one")
     z, _ = _standardise(y, mean, std)
@@ -164,19 +150,15 @@ def calibration_curve(y: Any, mean: Any, std: Any, levels: Any = 19) -> tuple[np
     return levels, np.searchsorted(inside, ndtri((1 + levels) / 2), side="right") / len(inside)
 
 
-def _standardise(y: Any, mean: Any, std: Any) -> tuple[np.ndarray, np.ndarray]:
+def _standardise(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """(y − mean)/std and std, after a check of all three."""
-    y, mean, std = (np.asarray(part, dtype=float) for part in (y, mean, std))
-    _check_shapes("y, mean and std", y, mean, std)
-    for name, part in (("y", y), ("mean", mean), ("std", std)):
-        if not np.isfinite(part).all():
-            raise ValueError(f"{name} contains NaN or infinity")
+    y, mean, std = vectors(y=y, mean=mean, std=std)
     if not (std > 0).all():
         raise ValueError("std must be positive: pass the standard deviations of observations, noise included")
     return (y - mean) / std, std
 
 
-def scores(y: Any, mean: Any, std: Any = None) -> dict[str, float]:
+def scores(y: ArrayLike, mean: ArrayLike, std: ArrayLike | None = None) -> dict[str, float]:
     """All of the above, by name; those that need standard deviations if these are known.
 
     Examples
@@ -191,7 +173,7 @@ def scores(y: Any, mean: Any, std: Any = None) -> dict[str, float]:
 # Classes ------------------------------------------------------------------------------------------------
 
 
-def accuracy(y: Any, predicted: Any) -> float:
+def accuracy(y: ArrayLike, predicted: ArrayLike) -> float:
     """The share of classes that are right. Larger is better.
 
     Examples
@@ -199,12 +181,12 @@ def accuracy(y: Any, predicted: Any) -> float:
     >>> accuracy(["a", "b", "b", "a"], ["a", "b", "a", "a"])
     0.75
     """
-    y, predicted = np.asarray(y), np.asarray(predicted)
-    _check_shapes("y and predicted", y, predicted)
+    y, predicted = as_array(y), as_array(predicted)
+    check_shapes(y=y, predicted=predicted)
     return float(np.mean(predicted == y))
 
 
-def log_loss(y: Any, proba: Any, classes: Any = None) -> float:
+def log_loss(y: ArrayLike, proba: ArrayLike, classes: ArrayLike | None = None) -> float:
     """The mean of −log p(class).
 
     As in scikit-learn, a probability below the rounding error, 2.2e-16, counts as that.
@@ -228,8 +210,8 @@ def log_loss(y: Any, proba: Any, classes: Any = None) -> float:
 
 
 def reliability_curve(
-    happened: Any, probability: Any, bins: int = 10
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    happened: ArrayLike, probability: ArrayLike, bins: int = 10
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Probabilities of events in bins of equal width, and how often they happened.
 
     Parameters
@@ -254,7 +236,7 @@ def reliability_curve(
     """
     if bins < 1:
         raise ValueError(f"bins must be at least 1, got {bins!r}")
-    happened, probability = _pair(happened, probability)
+    happened, probability = vectors(finite=False, happened=happened, probability=probability)
     probability = _within("probability", probability)
     which = np.minimum((probability * bins).astype(int), bins - 1)
     counts = np.bincount(which, minlength=bins)
@@ -264,7 +246,7 @@ def reliability_curve(
     return predicted, shares, counts[here]
 
 
-def calibration_error(happened: Any, probability: Any, bins: int = 10) -> float:
+def calibration_error(happened: ArrayLike, probability: ArrayLike, bins: int = 10) -> float:
     """The mean difference between probabilities and how often events happened, over bins.
 
     Parameters are those of `reliability_curve`.
@@ -278,9 +260,11 @@ def calibration_error(happened: Any, probability: Any, bins: int = 10) -> float:
     return float(counts @ np.abs(predicted - shares) / counts.sum())
 
 
-def check_classes(y: Any, proba: Any, classes: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def check_classes(
+    y: ArrayLike, proba: ArrayLike, classes: ArrayLike | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The number of each label's class, probabilities (n, classes), and labels."""
-    y, proba = np.asarray(y), np.asarray(proba, dtype=float)
+    y, proba = as_array(y), np.asarray(as_array(proba), dtype=float)
     proba = np.stack([1 - proba, proba], 1) if proba.ndim == 1 else proba
     if y.ndim != 1 or len(y) == 0 or proba.ndim != 2 or len(proba) != len(y):
         raise ValueError(
@@ -311,7 +295,7 @@ def _within(name: str, values: np.ndarray) -> np.ndarray:
 # Embeddings ---------------------------------------------------------------------------------------------
 
 
-def alignment_difference(U: Any, V: Any) -> float:
+def alignment_difference(U: ArrayLike, V: ArrayLike) -> float:
     """How much of an embedding no linear map of another has: ‖U − V M‖ / ‖U‖ with the best matrix M.
 
     Norms are those of Frobenius. It is 0 if the columns of U are combinations of those of V, and 1 if they
@@ -332,15 +316,45 @@ def alignment_difference(U: Any, V: Any) -> float:
     >>> alignment_difference([[3.0], [4.0]], [[-6.0], [-8.0]]) < 1e-12
     True
     """
-    u, v = (np.asarray(part, dtype=float) for part in (U, V))
+    u, v = (np.asarray(as_array(part), dtype=float) for part in (U, V))
     if u.ndim != 2 or v.ndim != 2 or len(u) != len(v) or 0 in (u.size, v.size):
         raise ValueError(
             f"U and V must have shapes (n, components) with the same n, got {u.shape} and {v.shape}"
         )
-    for name, part in (("U", u), ("V", v)):
-        if not np.isfinite(part).all():
-            raise ValueError(f"{name} contains NaN or infinity")
+    check_finite(U=u, V=v)
     if not u.any():
         raise ValueError("U is 0: there is nothing to compare with")
     best = np.linalg.lstsq(v, u)[0]
     return float(np.linalg.norm(u - v @ best) / np.linalg.norm(u))
+
+
+# What is compared ---------------------------------------------------------------------------------------
+
+
+def as_array(values: ArrayLike) -> np.ndarray:
+    """An array, of a tensor on any device too."""
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+
+
+def vectors(finite: bool = True, **given: ArrayLike) -> list[np.ndarray]:
+    """Arrays of numbers, of one shape (n,), and finite unless said otherwise."""
+    arrays = {name: np.asarray(as_array(values), dtype=float) for name, values in given.items()}
+    check_shapes(**arrays)
+    if finite:
+        check_finite(**arrays)
+    return list(arrays.values())
+
+
+def check_shapes(**arrays: np.ndarray) -> None:
+    """Raise ValueError unless all are of one shape (n,)."""
+    shapes = {array.shape for array in arrays.values()}
+    if len(shapes) > 1 or len(next(iter(shapes))) != 1 or 0 in next(iter(shapes)):
+        found = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"{' and '.join(arrays)} must have one shape (n,), got {found}")
+
+
+def check_finite(**arrays: np.ndarray) -> None:
+    """Raise ValueError if one of them has holes."""
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} contains NaN or infinity")
