@@ -6,12 +6,11 @@ to pictures of your own.
 """
 
 from hck.plotting.blocks import plot_blocks
-from hck.plotting.calibration import plot_interval_calibration
+from hck.plotting.calibration import plot_interval_calibration, plot_reliability
 from hck.plotting.learning import plot_learning
 from hck.plotting.lengthscales import plot_lengthscales
 from hck.plotting.partition import plot_partition
 from hck.plotting.predictions import plot_predictions
-from hck.plotting.reliability import plot_reliability
 from hck.plotting.style import PALETTE, style
 from hck.plotting.tradeoff import plot_tradeoff
 from hck.plotting.tree import plot_tree

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hck.partition import Tree
-from hck.plotting.check import check_tree
-from hck.plotting.cut import Cut, describe_leaves
+from hck.plotting.cut import Cut, check_tree, describe_leaves
 from hck.plotting.style import MOST_SHAPES, RED, SEQUENTIAL, panel, percent, thousands
 
 if TYPE_CHECKING:

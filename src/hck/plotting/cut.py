@@ -63,6 +63,13 @@ class Cut:
         return int((inside & self.leaf).sum())
 
 
+def check_tree(tree: object) -> Tree:
+    """A tree; that of an estimator is not meant, since it may have several."""
+    if not isinstance(tree, Tree):
+        raise TypeError(f"expected a hck.partition.Tree, such as model.tree_, got {type(tree).__name__}")
+    return tree
+
+
 def describe_leaves(tree: Tree) -> str:
     """How many leaves there are, and how large they are."""
     sizes = tree.host.size[tree.host.leaves]

@@ -1,17 +1,19 @@
 """How a likelihood grew."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hck.plotting.check import as_array
+from hck.metrics import as_array
 from hck.plotting.style import BLUE, INK, panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from sklearn.base import BaseEstimator
 
 
-def plot_learning(model: Any, *, ax: "Axes | None" = None) -> "Axes":
+def plot_learning(model: "BaseEstimator | Sequence[float]", *, ax: "Axes | None" = None) -> "Axes":
     """Draw the log-likelihood per observation at each step of learning.
 
     Steps with fresh trees or points are noisy. Where the first steps are far below all others, they are
@@ -51,15 +53,13 @@ def plot_learning(model: Any, *, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def _history(model: Any) -> np.ndarray:
-    if hasattr(model, "get_params"):
-        if not hasattr(model, "history_"):
-            raise TypeError(
-                f"this {type(model).__name__} has no likelihood that was maximised step by step: pass a "
-                "fitted HCKGaussianProcessRegressor, or a history"
-            )
-        model = model.history_
-    history = np.asarray(as_array(model), dtype=float)
+def _history(model: "BaseEstimator | Sequence[float]") -> np.ndarray:
+    if hasattr(model, "get_params") and not hasattr(model, "history_"):
+        raise TypeError(
+            f"this {type(model).__name__} has no likelihood that was maximised step by step: pass a "
+            "fitted HCKGaussianProcessRegressor, or a history"
+        )
+    history = np.asarray(as_array(getattr(model, "history_", model)), dtype=float)
     if history.ndim != 1 or not np.isfinite(history).any():
         raise ValueError("the history is empty: nothing was learned")
     return history

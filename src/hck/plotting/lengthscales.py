@@ -1,24 +1,27 @@
 """How far points influence each other along each feature."""
 
+from collections.abc import Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hck.kernels import Kernel, make_kernel
-from hck.plotting.check import as_array
+from hck.metrics import as_array
 from hck.plotting.style import MARKERS, PALETTE, panel, plain, suit_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from sklearn.base import BaseEstimator
 
 
 def plot_lengthscales(
-    model: Any,
-    feature_names: Any = None,
+    model: "BaseEstimator | Kernel",
+    feature_names: Sequence[str] | None = None,
     top: int = 30,
     *,
-    unit: Any = None,
+    unit: ArrayLike | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw the lengthscale of each feature, the shortest first: those matter most.
@@ -64,16 +67,16 @@ def plot_lengthscales(
     divisor = np.ones(d) if unit is None else np.asarray(as_array(unit), dtype=float)
     if divisor.shape != (d,) or not (np.isfinite(divisor).all() and (divisor > 0).all()):
         raise ValueError(f"unit must have a positive number for each of {d} features")
-    shortest = np.min([values / divisor for values in many.values()], 0)
-    chosen = np.argsort(shortest, kind="stable")[: int(top)]
+    every = np.stack(list(many.values())) / divisor
+    chosen = np.argsort(every.min(0), kind="stable")[: int(top)]
     with panel(ax, (6.4, 1.2 + 0.24 * len(chosen))) as ax:
         place = np.arange(len(chosen))
-        for k, (name, values) in enumerate(many.items()):
-            drawn = (values / divisor)[chosen]
+        for k, name in enumerate(many):
             colour, marker = PALETTE[k % len(PALETTE)], MARKERS[k % len(MARKERS)]
             label = plain(name.removesuffix("lengthscale").rstrip(".") or name)
+            drawn = every[k, chosen]
             ax.plot(drawn, place, linestyle="", marker=marker, color=colour, markersize=6, label=label)
-        if not suit_scale(ax, "x", np.concatenate([(values / divisor)[chosen] for values in many.values()])):
+        if not suit_scale(ax, "x", every[:, chosen]):
             ax.set_xlim(left=0)
         ax.set_yticks(place, [plain(names[i], 28) for i in chosen])
         ax.set_ylim(len(chosen) - 0.5, -0.5)
@@ -85,7 +88,7 @@ def plot_lengthscales(
     return ax
 
 
-def lengthscales(model: Any) -> dict[str, np.ndarray]:
+def lengthscales(model: "BaseEstimator | Kernel") -> dict[str, np.ndarray]:
     """Those of the kernel that an estimator ended up with, by the name of the parameter."""
     return {
         name: np.asarray(as_array(value), dtype=float)
@@ -94,7 +97,7 @@ def lengthscales(model: Any) -> dict[str, np.ndarray]:
     }
 
 
-def kernel_of(model: Any) -> Kernel:
+def kernel_of(model: "BaseEstimator | Kernel") -> Kernel:
     """The kernel that an estimator was fitted with."""
     if isinstance(model, Kernel):
         return model
@@ -107,7 +110,7 @@ def kernel_of(model: Any) -> Kernel:
     raise TypeError(f"expected a kernel or a fitted estimator, got {type(model).__name__}")
 
 
-def feature_names(model: Any) -> list[str] | None:
+def feature_names(model: "BaseEstimator | Kernel") -> list[str] | None:
     """The names of the features as the kernel sees them: categories are columns of their own, and first."""
     names = getattr(model, "feature_names_in_", None)
     categories = getattr(model, "_categories", None)
@@ -121,13 +124,13 @@ def feature_names(model: Any) -> list[str] | None:
     return encoded + [str(name) for i, name in enumerate(names) if i not in categories.positions]
 
 
-def feature_labels(model: Any, d: int) -> list[str]:
+def feature_labels(model: "BaseEstimator | Kernel", d: int) -> list[str]:
     """The names of d features, or their numbers."""
     names = feature_names(model)
     return names if names is not None and len(names) == d else [f"feature {i}" for i in range(d)]
 
 
-def _label(model: Any, divided: bool) -> str:
+def _label(model: "BaseEstimator | Kernel", divided: bool) -> str:
     if divided:
         return "lengthscale / unit"
     scaling = getattr(model, "_scaling", None)

@@ -1,29 +1,33 @@
 """The partition of the domain."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, Delaunay, QhullError
 
+from hck.metrics import as_array, check_finite
 from hck.partition import Tree
-from hck.plotting.check import as_array, check_tree, some_of
-from hck.plotting.cut import Cut, describe_leaves
-from hck.plotting.style import MOST_POINTS, MOST_SHAPES, PALETTE, panel, plain
+from hck.plotting.cut import Cut, check_tree, describe_leaves
+from hck.plotting.style import MOST_POINTS, MOST_SHAPES, PALETTE, panel, plain, some_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Matrix: TypeAlias = Any  # an array-like, sparse matrix, tensor or table of shape (n, d)
 
 _MOST_DOMAINS = 128  # more cannot be told apart
 
 
 def plot_partition(
     tree: Tree,
-    X: Any,
+    X: Matrix,
     features: tuple[int, int] | None = None,
     *,
-    leaf: Any = None,
-    feature_names: Any = None,
+    leaf: ArrayLike | None = None,
+    feature_names: Sequence[str] | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw points in the colours of their leaves.
@@ -83,7 +87,7 @@ def plot_partition(
     return ax
 
 
-def _two_columns(X: Any, features: Any) -> tuple[np.ndarray, tuple[int, int] | None]:
+def _two_columns(X: Matrix, features: tuple[int, int] | None) -> tuple[np.ndarray, tuple[int, int] | None]:
     """The columns to draw, and which of several they are."""
     if not hasattr(X, "shape"):
         X = np.asarray(X)
@@ -100,12 +104,11 @@ def _two_columns(X: Any, features: Any) -> tuple[np.ndarray, tuple[int, int] | N
     else:
         x = X.iloc[:, list(chosen)] if hasattr(X, "iloc") else X[:, list(chosen)]
     x = as_array(x).astype(float)
-    if not np.isfinite(x).all():
-        raise ValueError("X contains NaN or infinity")
+    check_finite(X=x)
     return x, None if d == 2 and chosen == (0, 1) else chosen
 
 
-def _leaves(tree: Tree, n: int, leaf: Any) -> np.ndarray:
+def _leaves(tree: Tree, n: int, leaf: ArrayLike | None) -> np.ndarray:
     if leaf is None:
         if n != tree.n_points:
             raise ValueError(
@@ -154,9 +157,8 @@ def _outline(ax: "Axes", x: np.ndarray, domain: np.ndarray, colour: np.ndarray) 
         corners.append(x[rows][hull.vertices])
         colours.append(PALETTE[colour[domain[rows[0]]]])
     faces = PolyCollection(corners, facecolors=colours, edgecolors="none", alpha=0.15)
-    edges = PolyCollection(
-        corners, facecolors="none", edgecolors=colours, linewidths=0.8 if len(corners) <= 64 else 0.4
-    )
+    width = 0.8 if len(corners) <= 64 else 0.4
+    edges = PolyCollection(corners, facecolors="none", edgecolors=colours, linewidths=width)
     for each in (faces, edges):
         ax.add_collection(each)
 
@@ -168,7 +170,7 @@ def _title(tree: Tree, cut: Cut, shown: int, n: int) -> str:
     return title if shown == n else f"{title}\n{shown:,} of {n:,} points shown"
 
 
-def _names(given: Any, X: Any) -> list[Any] | None:
+def _names(given: Sequence[str] | None, X: Matrix) -> list[str] | None:
     names = getattr(X, "columns", None) if given is None else given
     names = None if names is None else list(names)
     d = np.shape(X)[1] if np.ndim(X) == 2 or hasattr(X, "columns") else None
@@ -177,5 +179,5 @@ def _names(given: Any, X: Any) -> list[Any] | None:
     return names
 
 
-def _label(names: list[Any] | None, i: int) -> str:
+def _label(names: list[str] | None, i: int) -> str:
     return f"feature {i}" if names is None else plain(names[i])

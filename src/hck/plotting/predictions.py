@@ -3,11 +3,22 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from hck.metrics import coverage
-from hck.plotting.check import some_of, vectors
-from hck.plotting.style import BLUE, GREY, INK, MOST_POINTS, MOST_SHAPES, RED, SEQUENTIAL, panel, percent
+from hck.metrics import coverage, vectors
+from hck.plotting.style import (
+    BLUE,
+    GREY,
+    INK,
+    MOST_POINTS,
+    MOST_SHAPES,
+    RED,
+    SEQUENTIAL,
+    panel,
+    percent,
+    some_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +27,12 @@ _MOST_INTERVALS = 200
 
 
 def plot_predictions(
-    y: Any, mean: Any, std: Any = None, level: float = 0.95, *, ax: "Axes | None" = None
+    y: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike | None = None,
+    level: float = 0.95,
+    *,
+    ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw predictions against observations, with their intervals where standard deviations are known.
 

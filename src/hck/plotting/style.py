@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -91,7 +92,14 @@ def panel(ax: "Axes | None", size: tuple[float, float] | None = None) -> Iterato
         yield ax
 
 
-def plain(text: Any, most: int = 40) -> str:
+def some_of(n: int, most: int) -> np.ndarray:
+    """The numbers of at most so many of n things, drawn at random but always the same; ascending."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+
+
+def plain(text: object, most: int = 40) -> str:
     """Text as it is: in one line, not too long, and with no formula in it for matplotlib to set."""
     words = " ".join(str(text).split())
     if len(words) > most:
@@ -134,7 +142,7 @@ def thousands(ax: "Axes") -> None:
         axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
-def need_matplotlib() -> Any:
+def need_matplotlib() -> ModuleType:
     """Matplotlib, or an error that says how to get it."""
     try:
         import matplotlib

@@ -1,20 +1,23 @@
 """Error against rank, time or memory."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from hck.plotting.style import MARKERS, PALETTE, panel, plain, suit_scale
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
+
+    Runs: TypeAlias = pd.DataFrame | Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]]
 
 _LABELS = {"rank": "rank r", "seconds": "time (s)", "bytes": "memory", "error": "error"}
 
 
 def plot_tradeoff(
-    table: Any,
+    table: "Runs",
     x: str = "rank",
     y: str = "error",
     by: str | None = "method",
@@ -70,11 +73,11 @@ def plot_tradeoff(
     return ax
 
 
-def _columns(table: Any, x: str, y: str, by: str | None, runs: str) -> tuple[np.ndarray, ...]:
+def _columns(table: "Runs", x: str, y: str, by: str | None, runs: str) -> tuple[np.ndarray, ...]:
     """Two columns of numbers, the lines and their points, without rows where a number is missing."""
-    if not (isinstance(table, Mapping) or hasattr(table, "columns")):
+    if isinstance(table, Sequence):
         table = {name: [row.get(name) for row in table] for name in {n for row in table for n in row}}
-    known = list(table.keys() if isinstance(table, Mapping) else table.columns)
+    known = list(table.keys())
     for name in (x, y, by):
         if name is not None and name not in known:
             raise ValueError(f"the table has no column {name!r}; it has: {', '.join(map(str, known))}")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hck.partition import Tree
-from hck.plotting.check import check_tree
-from hck.plotting.cut import Cut, describe_leaves
+from hck.plotting.cut import Cut, check_tree, describe_leaves
 from hck.plotting.style import BLUE, GREY, INK, PALETTE, RED, panel
 
 if TYPE_CHECKING:
@@ -15,11 +14,7 @@ if TYPE_CHECKING:
 
 _MOST_ENDS = 32  # side by side, where it is not said how deep to go
 _MOST_LABELS = 64
-_KINDS = (
-    ("node", "o", BLUE),
-    ("leaf", "s", PALETTE[2]),
-    ("more below", "v", RED),
-)
+_MARKS = (("node", "o", BLUE), ("leaf", "s", PALETTE[2]), ("more below", "v", RED))
 
 
 def plot_tree(tree: Tree, max_depth: int | None = None, *, ax: "Axes | None" = None) -> "Axes":
@@ -49,16 +44,15 @@ def plot_tree(tree: Tree, max_depth: int | None = None, *, ax: "Axes | None" = N
     drawn = np.flatnonzero(cut.level <= cut.depth)
     place = _places(cut, drawn)
     ends = set(cut.nodes.tolist())
-    with panel(
-        ax, (float(np.clip(0.3 * len(ends) + 2, 6.4, 14)), float(min(1.6 + 0.8 * cut.depth, 8)))
-    ) as ax:
+    size = float(np.clip(0.3 * len(ends) + 2, 6.4, 14)), float(min(1.6 + 0.8 * cut.depth, 8))
+    with panel(ax, size) as ax:
         _draw_lines(ax, cut, drawn, place)
-        for name, marker, colour in _KINDS:
-            mine = [i for i in drawn.tolist() if _kind(cut, ends, i) == name]
+        for name, marker, colour in _MARKS:
+            mine = [i for i in drawn.tolist() if _mark(cut, ends, i) == name]
             if mine:
-                size = 30 + 170 * np.sqrt(cut.size[mine] / cut.size[0])
+                area = 30 + 170 * np.sqrt(cut.size[mine] / cut.size[0])
                 at = place[mine], -cut.level[mine]
-                ax.scatter(*at, s=size, marker=marker, color=colour, edgecolors="white", label=name, zorder=3)
+                ax.scatter(*at, s=area, marker=marker, color=colour, edgecolors="white", label=name, zorder=3)
         _write_sizes(ax, cut, drawn, place, ends)
         ax.set(title=f"{tree.n_points:,} points, {describe_leaves(tree)}, depth {tree.depth}", ylabel="level")
         ax.set_xticks([])
@@ -72,7 +66,7 @@ def plot_tree(tree: Tree, max_depth: int | None = None, *, ax: "Axes | None" = N
     return ax
 
 
-def _cut(tree: Tree, max_depth: Any) -> Cut:
+def _cut(tree: Tree, max_depth: int | None) -> Cut:
     if max_depth is None:
         return Cut.within(tree, _MOST_ENDS)
     if not isinstance(max_depth, Integral) or max_depth < 0:
@@ -92,7 +86,7 @@ def _places(cut: Cut, drawn: np.ndarray) -> np.ndarray:
     return place
 
 
-def _kind(cut: Cut, ends: set[int], i: int) -> str:
+def _mark(cut: Cut, ends: set[int], i: int) -> str:
     if cut.leaf[i]:
         return "leaf"
     return "more below" if i in ends else "node"
@@ -101,40 +95,26 @@ def _kind(cut: Cut, ends: set[int], i: int) -> str:
 def _draw_lines(ax: "Axes", cut: Cut, drawn: np.ndarray, place: np.ndarray) -> None:
     from matplotlib.collections import LineCollection
 
-    below = drawn[1:]
-    above = cut.parent[below]
-    lines = np.stack(
-        [np.stack([place[above], -cut.level[above]], 1), np.stack([place[below], -cut.level[below]], 1)], 1
-    )
+    ends = cut.parent[drawn[1:]], drawn[1:]
+    lines = np.stack([np.stack([place[end], -cut.level[end]], 1) for end in ends], 1)
     ax.add_collection(LineCollection(list(lines), colors=GREY, linewidths=1))
 
 
 def _write_sizes(ax: "Axes", cut: Cut, drawn: np.ndarray, place: np.ndarray, ends: set[int]) -> None:
     """Beside nodes, and below the last ones."""
-    upright = len(ends) > 10
     room = np.bincount(cut.level[drawn], minlength=cut.depth + 1)
+    below: dict[str, Any] = {"xytext": (0, -9), "va": "top", "rotation": 90 if len(ends) > 10 else 0}
+    behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
+    above: dict[str, Any] = {"xytext": (0, 9), "va": "bottom", "bbox": behind}
     for i in drawn.tolist():
-        text = f"{cut.size[i]:,}"
-        if i in ends and len(ends) <= _MOST_LABELS:
-            more = "" if cut.leaf[i] else f"\n{cut.n_leaves(i):,} leaves"
-            ax.annotate(
-                text + more,
-                (place[i], -cut.level[i]),
-                (0, -9),
-                textcoords="offset points",
-                ha="center",
-                va="top",
-                rotation=90 if upright else 0,
-                fontsize=8,
-            )
-        elif i not in ends and room[cut.level[i]] <= 16:
-            ax.annotate(
-                text,
-                (place[i], -cut.level[i]),
-                (0, 9),
-                textcoords="offset points",
-                ha="center",
-                va="bottom",
-                fontsize=8,
-                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
-            )
+        if len(ends) > _MOST_LABELS if i in ends else room[cut.level[i]] > 16:
+            continue
+        more = f"\n{cut.n_leaves(i):,} leaves" if i in ends and not cut.leaf[i] else ""
+        ax.annotate(
+            f"{cut.size[i]:,}{more}",
+            (place[i], -cut.level[i]),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            **(below if i in ends else above),
+        )

@@ -8,7 +8,7 @@ from sklearn.metrics import confusion_matrix
 
 from hck import metrics
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA
-from hck.plotting.check import as_array
+from hck.metrics import as_array
 from hck.report._text import Section, Table, number, plural
 
 MOST_CLASSES = 20  # of a confusion matrix
