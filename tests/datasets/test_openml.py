@@ -19,7 +19,7 @@ def openml(monkeypatch, answer):
             raise answer
         return answer
 
-    monkeypatch.setattr("hck.datasets._fetch.fetch_openml", fetch)
+    monkeypatch.setattr("hck.datasets._find.fetch_openml", fetch)
     return asked
 
 

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 from hck.datasets import names, synthetic
 from hck.datasets._registry import REGISTRY
-from hck.datasets._synthetic import _KINDS
+from hck.datasets._synthetic import _RECIPES
 
 CLASSES = {
     "ijcnn1": [-1, 1],
@@ -29,7 +29,7 @@ def made():
 
 
 def test_every_real_data_set_has_one():
-    assert tuple(_KINDS) == names()
+    assert tuple(_RECIPES) == names()
 
 
 @pytest.mark.parametrize("name", names())
@@ -46,19 +46,19 @@ def test_what_it_is(made, name):
     assert data.X_train.min() >= 0
     assert data.X_train.max() <= 1
     if real.task == "regression":
-        kind = _KINDS[name]
+        kind = _RECIPES[name]
         assert data.y_train.mean() == pytest.approx(kind.mean, abs=0.15 * kind.std)
         assert data.y_train.std() == pytest.approx(kind.std, rel=0.1)
     else:
         found, counts = np.unique(data.y_train, return_counts=True)
         assert found.tolist() == CLASSES[name]
-        np.testing.assert_allclose(counts / 3000, _KINDS[name].shares, atol=0.04)
+        np.testing.assert_allclose(counts / 3000, _RECIPES[name].shares, atol=0.04)
 
 
 @pytest.mark.parametrize("name", names())
 def test_it_can_be_learned(made, name):
     """A kernel of low rank does better than a constant, and not better than is possible."""
-    data, kind = made[name], _KINDS[name]
+    data, kind = made[name], _RECIPES[name]
     features = Nystroem(gamma=4 / data.X_train.shape[1], n_components=300, random_state=0)
     if sp.issparse(data.X_train):
         features.gamma = 0.05 if name == "a9a" else 0.5
@@ -86,7 +86,7 @@ def test_seeds(name):
 
 
 def test_chunks_do_not_show(monkeypatch):
-    monkeypatch.setattr("hck.datasets._generator._CHUNK", 70)
+    monkeypatch.setattr("hck.datasets._synthetic._CHUNK", 70)
     for name in ("cadata", "a9a", "mnist"):
         data = synthetic(name, n=200)
         assert data.X_train.shape[0] == len(data.y_train) == 200

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from hck.datasets import Table, read_table
 from hck.datasets.npz import parts_of
-from hck.datasets.read import kind_of
+from hck.datasets.read import format_of
 from hck.datasets.table import listed
 
 MOST_CLASSES = 20  # of whole numbers, to be taken as classes
@@ -97,7 +97,7 @@ def _part(path: Path, part: str | None, usual: str) -> str | None:
 
 def _read_for(model: Any, path: Path, part: str | None) -> Table:
     """A table. LIBSVM text leaves out last columns that are 0, but a model knows how many there are."""
-    width = model.n_features_in_ if kind_of(path) == "libsvm" else None
+    width = model.n_features_in_ if format_of(path) == "libsvm" else None
     return read_table(path, part=_part(path, part, "test"), n_features=width)
 
 

@@ -1,10 +1,11 @@
 """A data set: records to train on, records to test on, and how errors are measured."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from hck.datasets.table import Features
 from hck.metrics import relative_error
 
 
@@ -37,9 +38,9 @@ class Dataset:
 
     name: str
     task: str
-    X_train: Any = field(repr=False)
+    X_train: Features = field(repr=False)
     y_train: np.ndarray = field(repr=False)
-    X_test: Any = field(repr=False)
+    X_test: Features = field(repr=False)
     y_test: np.ndarray = field(repr=False)
     feature_names: list[str] | None = field(default=None, repr=False)
     source: str = field(default="", repr=False)
@@ -50,7 +51,7 @@ class Dataset:
         """What `error` is."""
         return "relative error" if self.task == "regression" else "share misclassified"
 
-    def error(self, predicted: Any) -> float:
+    def error(self, predicted: ArrayLike) -> float:
         """‖ŷ − y‖ / ‖y‖ on the test records, or the share of them that is misclassified."""
         predicted = np.asarray(predicted)
         if predicted.shape != self.y_test.shape:

@@ -4,12 +4,11 @@ import hashlib
 import http.client
 import os
 import shutil
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
-
-from hck.datasets._streams import with_bar
 
 _CHUNK = 2**20
 _PATIENCE = 60  # seconds without an answer
@@ -53,10 +52,7 @@ def download(url: str, path: Path, sha256: str | None = None, show: bool = True)
 def check(path: Path, sha256: str | None = None, content: Path | None = None) -> None:
     """Refuse a file with another checksum than the one that is given, or that was kept beside it.
 
-    Parameters
-    ----------
-    content : Path, default=None
-        The file, if it is not at its place yet.
+    `content` is the file, if it is not at its place yet.
     """
     kept = _beside(path, ".sha256")
     expected = sha256 or (kept.read_text().strip() if kept.exists() else None)
@@ -90,10 +86,11 @@ def _append(url: str, part: Path, show: bool) -> None:
         return
     with response:
         resumed = response.status == http.client.PARTIAL_CONTENT
-        size = _size(response)
+        length = response.headers.get("Content-Length")
+        size = None if length is None else int(length)
         with (
             part.open("ab" if resumed else "wb") as file,
-            with_bar(response, size, f"downloading {_name(url)}", show) as stream,
+            with_bar(response, size, f"downloading {url.rsplit('/', 1)[-1]}", show) as stream,
         ):
             shutil.copyfileobj(stream, file, _CHUNK)
     came, whole = part.stat().st_size, (there if resumed else 0) + (size or 0)
@@ -103,10 +100,13 @@ def _append(url: str, part: Path, show: bool) -> None:
         )
 
 
-def _size(response: Any) -> int | None:
-    """How many bytes are to come, if the server says so."""
-    length = response.headers.get("Content-Length")
-    return None if length is None else int(length)
+def with_bar(stream: BinaryIO, size: int | None, what: str, show: bool) -> AbstractContextManager[BinaryIO]:
+    """A stream of bytes, with a progress bar while it is read if `show`, and if its size is known."""
+    if not show or not size:
+        return nullcontext(stream)
+    from rich.progress import wrap_file  # not needed, and not imported, when nothing is shown
+
+    return wrap_file(stream, size, description=f"{what:<28}")
 
 
 def _digest(path: Path) -> str:
@@ -116,7 +116,3 @@ def _digest(path: Path) -> str:
 
 def _beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
-
-
-def _name(url: str) -> str:
-    return url.rsplit("/", 1)[-1]

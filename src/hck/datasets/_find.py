@@ -1,20 +1,21 @@
 """Where the records of a data set are: in a folder, in the cache, or at its public home."""
 
 import contextlib
+import http.client
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import scipy.sparse as sp
+from sklearn.datasets import fetch_openml
 
-from hck.datasets._download import check
-from hck.datasets._fetch import fetch
-from hck.datasets._flights import with_coordinates
-from hck.datasets._libsvm import read_libsvm
+from hck.datasets._download import check, download
+from hck.datasets._formats import OPEN, read_libsvm
 from hck.datasets._registry import Entry, File
-from hck.datasets._streams import OPEN
-from hck.datasets.npz import parts_of, read_npz, write_npz
+from hck.datasets.npz import opened, parts_of, read_npz, write_npz
 from hck.datasets.table import Table
 
 Folder = str | os.PathLike[str] | None
@@ -50,13 +51,7 @@ def find(name: str, entry: Entry, folder: Folder, show: bool) -> tuple[list[Tabl
             called = " and ".join(path.name for path in files)
             source = f"Found as {called} in {place.called}; its home is {entry.home}."
             return _read(files, entry, place is places[-1], show), source
-    last = places[-1]
-    table = fetch(name, entry, last.folder, [f for f in entry.files if not _present(last.folder, f)], show)
-    source = f"Downloaded from {entry.home} to {last.called}."
-    if table is None:
-        return _read(last.files(entry), entry, True, show), source
-    _keep([table], entry, last.folder)
-    return [table], source
+    return _fetch(name, entry, places[-1], show), f"Downloaded from {entry.home} to {places[-1].called}."
 
 
 def cache() -> Path:
@@ -101,7 +96,7 @@ def _read(paths: list[Path], entry: Entry, keep: bool, show: bool) -> list[Table
 
 def _read_npz(path: Path, entry: Entry) -> list[Table]:
     if entry.npz == "flights3m":
-        return [with_coordinates(path)]
+        return [_with_coordinates(path, entry)]
     tables = [_dense(read_npz(path, part), entry) for part in parts_of(path)]
     for table in tables:
         if table.y is None:
@@ -123,3 +118,74 @@ def _keep(tables: list[Table], entry: Entry, folder: Path) -> None:
     parts: Sequence[str | None] = (None,) if len(tables) == 1 else ("train", "test")
     with contextlib.suppress(OSError):  # the folder is read-only, or full: then it is read as text again
         write_npz(folder / f"{entry.npz}.npz", dict(zip(parts, tables, strict=True)))
+
+
+# From its public home --------------------------------------------------------------------------------
+
+
+def _fetch(name: str, entry: Entry, place: Place, show: bool) -> list[Table]:
+    """Download the files that are missing to a place, or get the records from OpenML."""
+    try:
+        if entry.openml is not None:
+            tables = [_from_openml(entry.openml, entry.d, place.folder)]
+            _keep(tables, entry, place.folder)
+            return tables
+        for file in entry.files:
+            if _present(place.folder, file) is None:
+                download(file.url, place.folder / file.name, file.sha256, show)
+    except (OSError, http.client.HTTPException) as error:
+        problem = f"{name} was not found, and could not be downloaded ({error})"
+        raise FileNotFoundError(f"{problem}. {_by_hand(entry, place.folder)}") from error
+    if not entry.files:
+        raise FileNotFoundError(
+            f"{name} was not found, and there is no file to download. {_by_hand(entry, place.folder)}"
+        )
+    return _read(place.files(entry), entry, True, show)
+
+
+def _by_hand(entry: Entry, folder: Path) -> str:
+    where = f"in {folder} or in the folder that the environment variable HCK_DATA names"
+    if entry.files:
+        urls = " and ".join(file.url for file in entry.files)
+        them = "it, as it is," if len(entry.files) == 1 else "them, as they are,"
+        return f"Download {urls} and put {them} {where}"
+    arrays = entry.arrays or f"X with {entry.d} features, and y"
+    return (
+        f"Put {entry.npz}.npz {where}. It holds {arrays}. The records are at {entry.home} ({entry.citation})"
+    )
+
+
+def _from_openml(number: int, d: int, folder: Path) -> Table:
+    """Features that vary, and the target, centred."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of scikit-learn, before it tries once more
+        found = fetch_openml(
+            data_id=number, as_frame=False, parser="liac-arff", data_home=folder, n_retries=1
+        )  # fmt: skip
+    X, y = found.data.astype(float), found.target.astype(float)
+    X = X[:, np.ptp(X, axis=0) > 0]
+    if X.shape[1] != d:
+        raise ValueError(f"data set {number} of OpenML has {X.shape[1]} features that vary, not {d}")
+    return Table(X, y - y.mean())
+
+
+# Flights ---------------------------------------------------------------------------------------------
+
+_DAYS_BEFORE = np.cumsum([0, 31, 28, 31, 30, 31])  # each month from January to June
+_MINUTES = 24 * 60
+
+
+def _with_coordinates(path: Path, entry: Entry) -> Table:
+    """Features of flights, ordered by time, and their delays in minutes.
+
+    The features: the day of the year, the minute of the day as a point on a circle, the distance, and the
+    latitudes and longitudes of origin and destination.
+    """
+    with opened(path) as arrays:
+        if not {"X", "y", "airport_latlon"} <= set(arrays):
+            raise ValueError(f"{path.name} must hold {entry.arrays}; it has {', '.join(arrays)}")
+        flights, places, delay = arrays["X"], arrays["airport_latlon"].astype(float), arrays["y"]
+    month, day, minute, distance, origin, destination = flights.T.astype(int)
+    angle = 2 * np.pi * minute / _MINUTES
+    columns = [_DAYS_BEFORE[month - 1] + day, np.sin(angle), np.cos(angle), distance]
+    return Table(np.column_stack([*columns, places[origin], places[destination]]), delay.astype(float))

@@ -1,7 +1,6 @@
 """Data sets by name."""
 
 import operator
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +10,7 @@ from hck.datasets._dataset import Dataset
 from hck.datasets._find import Folder, find, is_there
 from hck.datasets._prepare import cut, distinct, scale
 from hck.datasets._registry import REGISTRY, Entry, entry
-from hck.datasets.table import Table
+from hck.datasets.table import Features, Table
 
 
 def names() -> tuple[str, ...]:
@@ -108,7 +107,7 @@ def records(name: str, *, folder: Folder = None, verbose: bool = True) -> Table:
     return Table(X, _targets(tables[0], known), None if known.names is None else list(known.names))
 
 
-def _numbers(X: Any, name: str) -> Any:
+def _numbers(X: Features, name: str) -> Features:
     """Checked."""
     values = X.data if sp.issparse(X) else X
     if values.dtype.kind == "f" and not np.isfinite(values).all():

@@ -4,16 +4,16 @@ Section 5: sets that come whole are split 4:1. Attributes are scaled to [0, 1], 
 Records to train on that repeat others or contradict them are removed.
 """
 
-from typing import Any
-
 import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MinMaxScaler
 
-Parts = tuple[Any, np.ndarray, Any, np.ndarray]  # X and y to train on, X and y to test on
+from hck.datasets.table import Features
+
+Parts = tuple[Features, np.ndarray, Features, np.ndarray]  # X and y to train on, X and y to test on
 
 
-def cut(X: Any, y: np.ndarray, seed: int) -> Parts:
+def cut(X: Features, y: np.ndarray, seed: int) -> Parts:
     """Four parts to train on, one to test on; shuffled."""
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
     return X_train, y_train, X_test, y_test

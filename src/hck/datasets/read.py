@@ -3,9 +3,7 @@
 import os
 from pathlib import Path
 
-from hck.datasets._frames import read_csv, read_parquet
-from hck.datasets._libsvm import read_libsvm
-from hck.datasets._streams import OPEN
+from hck.datasets._formats import OPEN, read_csv, read_libsvm, read_parquet
 from hck.datasets.npz import read_npz
 from hck.datasets.table import Table
 
@@ -58,27 +56,27 @@ def read_table(
     (['rooms', 'place'], [200, 150])
     """
     path = Path(path)
-    kind = kind_of(path)
+    form = format_of(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder, not a file")
     if path.stat().st_size == 0:
         raise ValueError(f"{path.name} is empty")
-    if target is not None and kind in ("libsvm", "npz"):
+    if target is not None and form in ("libsvm", "npz"):
         raise ValueError(f"{path.name} says what its target is: leave target={target!r} out")
-    if part is not None and kind != "npz":
+    if part is not None and form != "npz":
         raise ValueError(f"only npz files have parts: leave part={part!r} out")
-    if n_features is not None and kind != "libsvm":
+    if n_features is not None and form != "libsvm":
         raise ValueError(f"only LIBSVM files leave columns out: leave n_features={n_features!r} out")
-    if kind == "npz":
+    if form == "npz":
         return read_npz(path, part)
-    if kind == "libsvm":
+    if form == "libsvm":
         return read_libsvm(path, n_features)
-    return read_csv(path, target) if kind == "csv" else read_parquet(path, target)
+    return read_csv(path, target) if form == "csv" else read_parquet(path, target)
 
 
-def kind_of(path: Path) -> str:
+def format_of(path: Path) -> str:
     """The format that a name stands for."""
     compressed = path.suffix in OPEN
     ending = Path(path.stem).suffix if compressed else path.suffix

@@ -1,9 +1,12 @@
 """A table: features, and a target if there is one."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+
+Features: TypeAlias = Any  # an ndarray, a CSR matrix or a pandas frame of shape (n, d)
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +21,7 @@ class Table:
     target_name : str or None
     """
 
-    X: Any
+    X: Features
     y: np.ndarray | None = None
     feature_names: list[str] | None = None
     target_name: str | None = None
@@ -45,7 +48,7 @@ class Table:
         return Table(rest, np.asarray(column), [str(name) for name in rest.columns], str(column.name))
 
 
-def listed(names: Any, most: int = 20) -> str:
+def listed(names: Iterable[object], most: int = 20) -> str:
     """Names of columns, as many as a line takes."""
     shown = [repr(name) for name in names]
     more = f" and {len(shown) - most} more" if len(shown) > most else ""
@@ -53,15 +56,7 @@ def listed(names: Any, most: int = 20) -> str:
 
 
 def refuse_missing(missing: np.ndarray, target: str, source: str) -> None:
-    """Nothing can be learned from a record whose target is missing.
-
-    Parameters
-    ----------
-    missing : ndarray of bool
-        Which targets are.
-    source : str
-        What the table is called.
-    """
+    """Nothing can be learned from records whose targets are `missing`, (n,); `source` is what has them."""
     if missing.any():
         raise ValueError(
             f"{source}: {target} is missing in {missing.sum():,} of {len(missing):,} records, the first "

@@ -1,0 +1,107 @@
+"""What files hold: CSV and Parquet, which stay frames since columns may be categories, and LIBSVM text."""
+
+import bz2
+import csv
+import gzip
+import lzma
+import warnings
+import zlib
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from types import ModuleType
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+from sklearn.datasets import load_svmlight_file
+
+from hck.datasets._download import with_bar
+from hck.datasets.table import Table, listed, refuse_missing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Compressed files, by their endings.
+OPEN: dict[str, Callable[..., IO]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
+
+
+def read_csv(path: Path, target: str | int | None) -> Table:
+    """A CSV file whose first line has the names."""
+    pd = _pandas()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # says that fields were dropped
+            frame = pd.read_csv(path, index_col=False)
+    except pd.errors.EmptyDataError:
+        raise ValueError(f"{path.name} is empty") from None
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        raise ValueError(f"{path.name} is ragged: some lines have more fields than names: {error}") from None
+    if frame.shape[1] > 1 and frame.iloc[:, -1].isna().any():  # a line that is too short looks like this
+        _refuse_short_lines(path, frame.shape[1])
+    return _table(frame, target, path)
+
+
+def read_parquet(path: Path, target: str | int | None) -> Table:
+    """A Parquet file."""
+    pd = _pandas()
+    try:
+        frame = pd.read_parquet(path, engine="pyarrow")
+    except ImportError:
+        raise ImportError("Parquet files are read with pyarrow: pip install pyarrow") from None
+    return _table(frame, target, path)
+
+
+def _table(frame: "pd.DataFrame", target: str | int | None, path: Path) -> Table:
+    names = [str(name) for name in frame.columns]
+    if len(frame) == 0:
+        raise ValueError(f"{path.name} has no records, only the names {listed(names)}")
+    table = Table(frame, None, names)
+    return table if target is None else table.with_target(target, path.name)
+
+
+def _refuse_short_lines(path: Path, width: int) -> None:
+    """pandas takes what a line lacks for missing values."""
+    with OPEN.get(path.suffix, open)(path, "rt", newline="", encoding="utf-8") as file:
+        lines = csv.reader(file)
+        for fields in lines:
+            if fields and len(fields) < width:
+                raise ValueError(
+                    f"{path.name} is ragged: line {lines.line_num:,} has {len(fields)} fields, not {width}"
+                )
+
+
+def _pandas() -> ModuleType:
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("CSV and Parquet files are read with pandas: pip install pandas") from None
+    return pandas
+
+
+def read_libsvm(path: Path, n_features: int | None = None, show: bool = False) -> Table:
+    """LIBSVM text: a line for each record, a target and then pairs index:value; what is 0 is left out.
+
+    Indices may begin at 1, as they should, or at 0; without `n_features` the largest says how many there are.
+    A progress bar is shown if `show`.
+    """
+    try:
+        with (
+            path.open("rb") as raw,
+            with_bar(raw, path.stat().st_size, f"reading {path.name}", show) as counted,
+            OPEN.get(path.suffix, nullcontext)(counted) as file,
+        ):
+            X, y = load_svmlight_file(file)
+    except ValueError as error:
+        raise ValueError(
+            f"{path.name} is not LIBSVM text, whose lines are 'target index:value index:value ...' with "
+            f"numbers in ascending order of the indices: {error}"
+        ) from None
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        raise ValueError(f"{path.name} could not be read, it may be damaged: {error}") from None
+    if len(y) == 0:
+        raise ValueError(f"{path.name} has no records")
+    if n_features is not None and X.shape[1] > n_features:
+        raise ValueError(f"{path.name} has {X.shape[1]} columns, but there should be {n_features}")
+    X.resize(len(y), n_features or X.shape[1])
+    refuse_missing(np.isnan(y), "the target", path.name)
+    return Table(X, y)
