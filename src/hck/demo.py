@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 from sklearn.kernel_ridge import KernelRidge
 
 from hck import HCKRegressor
@@ -36,6 +35,12 @@ class Result:
     @property
     def name(self) -> str:
         return self.kernel if self.rank is None else f"{self.kernel}, rank {self.rank}"
+
+    @property
+    def row(self) -> list[str]:
+        """Of a table."""
+        times = f"{self.fit_seconds:.2f}", f"{self.predict_seconds:.2f}"
+        return [self.name, f"{self.points:,}", f"{self.relative_error:.4f}", *times]
 
 
 def function(x: np.ndarray) -> np.ndarray:
@@ -72,18 +77,6 @@ def measure(kernel: str, rank: int | None, model: HCKRegressor | KernelRidge, n:
     predicted = model.predict(x_test)
     done = time.perf_counter()
     return Result(kernel, rank, n, relative_error(y_test, predicted), fitted - start, done - fitted)
-
-
-def table(results: list[Result]) -> Table:
-    """The results side by side."""
-    made = Table(title=f"{N_FEATURES} features, noise {NOISE}, {N_TEST:,} test points")
-    made.add_column("kernel")
-    for heading in ("points", "relative error", "fit (s)", "predict (s)"):
-        made.add_column(heading, justify="right")
-    for r in results:
-        times = f"{r.fit_seconds:.2f}", f"{r.predict_seconds:.2f}"
-        made.add_row(r.name, f"{r.points:,}", f"{r.relative_error:.4f}", *times)
-    return made
 
 
 def plot(results: list[Result], path: Path) -> None:

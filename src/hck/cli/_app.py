@@ -5,8 +5,14 @@ from typing import Annotated
 
 import typer
 
-from hck.cli import compare, fit, inspect, measure, predict
+from hck._version import __version__
 from hck.cli._common import explain, one_line_warnings
+from hck.cli._options import grouped
+from hck.cli.compare import compare
+from hck.cli.fit import fit
+from hck.cli.inspect import info, report
+from hck.cli.measure import bench, demo, reproduce
+from hck.cli.predict import evaluate, predict
 
 app = typer.Typer(
     help="Kernel machines and Gaussian processes on millions of points.",
@@ -19,8 +25,6 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        from hck import __version__
-
         typer.echo(__version__)
         raise typer.Exit
 
@@ -34,15 +38,8 @@ def options(
     """Kernel machines and Gaussian processes on millions of points."""
 
 
-app.command("fit")(fit.fit)
-app.command("predict")(predict.predict)
-app.command("evaluate")(predict.evaluate)
-app.command("info")(inspect.info)
-app.command("report")(inspect.report)
-app.command("compare")(compare.compare)
-app.command("reproduce")(measure.reproduce)
-app.command("bench")(measure.bench)
-app.command("demo")(measure.demo)
+for _command in (fit, predict, evaluate, info, report, compare, reproduce, bench, demo):
+    app.command()(grouped(_command))
 
 
 def run() -> None:

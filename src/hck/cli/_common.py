@@ -6,9 +6,9 @@ import os
 import sys
 import traceback
 import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -31,7 +31,7 @@ def explain(error: Exception) -> int:
     return 1
 
 
-def warn(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+def warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     """Say in a line what a warning says to people; what it says to programmers is left out."""
     if issubclass(category, UserWarning):
         print(f"hck: {' '.join(str(message).split())}", file=sys.stderr)
@@ -47,7 +47,7 @@ def progress(quiet: bool) -> int:
     return int(not quiet and sys.stderr.isatty())
 
 
-def busy(what: str, quiet: bool) -> AbstractContextManager[Any]:
+def busy(what: str, quiet: bool) -> AbstractContextManager[object]:
     """Show that something goes on, of which nobody knows how long it takes."""
     return messages.status(what) if progress(quiet) else nullcontext()
 
@@ -124,7 +124,7 @@ def write(path: Path, text: str) -> None:
 # Results ---------------------------------------------------------------------------------------------
 
 
-def show(result: dict[str, Any], as_json: bool, title: str = "") -> None:
+def show(result: Mapping[str, object], as_json: bool, title: str = "") -> None:
     """Print a result: as JSON, or as a table of names and values."""
     if as_json:
         say(json.dumps(_plain(result), indent=1, default=str, allow_nan=False))
@@ -135,7 +135,17 @@ def show(result: dict[str, Any], as_json: bool, title: str = "") -> None:
     say(table)
 
 
-def say(result: Any) -> None:
+def tabulate(head: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
+    """Print a table, of numbers but for the first column."""
+    table = Table(title=title)
+    for k, name in enumerate(head):
+        table.add_column(name, justify="right" if k else "left", no_wrap=not k)
+    for row in rows:
+        table.add_row(*row)
+    say(table)
+
+
+def say(result: str | Table) -> None:
     """Print text or a table; if nobody reads it, that is all right, since the work is done."""
     console = Console()
     with console.capture() as printed:
@@ -148,9 +158,9 @@ def say(result: Any) -> None:
         os.dup2(nowhere, sys.stdout.fileno())  # into which the interpreter flushes what is left
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """What JSON can say: numbers that are not finite become null."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {str(name): _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]

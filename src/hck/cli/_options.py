@@ -1,9 +1,12 @@
-"""Options that several commands have."""
+"""Options that several commands have, one by one and in groups that travel together."""
 
-import re
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,17 +15,19 @@ from hck.backend.kinds import DEVICE_NAMES, KINDS
 # Known without loading torch, so that help and completion are fast; tests see to it that nothing is missing.
 DEVICES = tuple(KINDS)
 TIMES = ("fast", "balanced", "best")
-_SOURCE = Path(__file__).parents[1] / "kernels" / "families.py"
-KERNELS = tuple(re.findall(r'^@named\("(\w+)"', _SOURCE.read_text(encoding="utf-8"), re.MULTILINE))
+KERNELS = (
+    *("gaussian", "laplace", "inverse_multiquadric", "matern12", "matern32", "matern52"),
+    *("rational_quadratic", "periodic"),
+)
 APPROXIMATIONS = ("hierarchical", "compositional", "independent", "exact", "nystrom", "fourier", "tapered")
 
 
-def known(names: tuple[str, ...]) -> Any:
+def known(names: tuple[str, ...]) -> Callable[[str], list[str]]:
     """For shell completion."""
     return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
 
-class Kind(StrEnum):
+class Task(StrEnum):
     """What to learn."""
 
     auto = "auto"
@@ -31,11 +36,9 @@ class Kind(StrEnum):
     gp = "gp"
 
 
-Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-Device = Annotated[str, typer.Option(help=f"{DEVICE_NAMES}.", autocompletion=known(DEVICES))]
-Seed = Annotated[int, typer.Option(help="Makes the result reproducible.")]
+Device = Annotated[str, typer.Option(help="cpu or cuda.", autocompletion=known(DEVICES))]
 Model = Annotated[Path, typer.Argument(help="A folder that `hck fit` wrote.", show_default=False)]
 Data = Annotated[
     Path, typer.Argument(help="CSV, parquet, npz or LIBSVM text (also .gz, .bz2, .xz).", show_default=False)
@@ -47,17 +50,52 @@ Part = Annotated[
     str | None,
     typer.Option(help="Of an npz file with X_train, X_test, …: which. By default train to learn, else test."),
 ]
-Task = Annotated[Kind, typer.Option(help="What to learn; auto looks at the target. gp: a Gaussian process.")]
-FitTime = Annotated[
-    str | None,
-    typer.Option(
-        help="fast, balanced, best, or seconds.", autocompletion=known(TIMES), show_default="balanced"
-    ),
-]
-Approximation = Annotated[
-    str,
-    typer.Option(
-        help=f"What stands in for the kernel: {', '.join(APPROXIMATIONS)}.",
-        autocompletion=known(APPROXIMATIONS),
-    ),
-]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How a result is printed."""
+
+    as_json: AsJson = False
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """How a result is written to a file, and printed."""
+
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False
+    as_json: AsJson = False
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is trained on, and where."""
+
+    part: Part = None
+    device: Device = "cpu"
+    seed: Annotated[int, typer.Option(help="Makes the result reproducible.")] = 0
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """A command as typer takes it: in the place of each group of options, these options themselves."""
+    hints = inspect.get_annotations(command)
+    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        group = groups.get(parameter.name)
+        parameters += inspect.signature(group).parameters.values() if group else [parameter]
+
+    @wraps(command)
+    def run(**given: object) -> None:
+        made = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    flat = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    run.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in flat}
+    return run

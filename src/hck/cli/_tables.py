@@ -1,7 +1,8 @@
 """Tables of data, as commands take them: read, and refused where nothing can be learned from them."""
 
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,10 +10,16 @@ import scipy.sparse as sp
 from hck.datasets import Table, read_table
 from hck.datasets.npz import parts_of
 from hck.datasets.read import format_of
-from hck.datasets.table import listed
+from hck.datasets.table import Features, listed, refuse_records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hck.estimators.base import HCKEstimator
 
 MOST_CLASSES = 20  # of whole numbers, to be taken as classes
 _NEARLY = 0.9  # of a column, so that the rest look like mistakes
+_REMEDY = "fill them, or leave these records out"
 _NUMBERS = ("regression", "gp")  # tasks whose targets are numbers
 
 
@@ -31,32 +38,32 @@ def for_training(path: Path, target: str | None, part: str | None, task: str) ->
     return table, task
 
 
-def task_of(y: Any) -> str:
+def task_of(y: np.ndarray) -> str:
     """What a target asks for: classes if it has words, two values, or a few whole numbers."""
-    values = np.asarray(y)
-    if values.dtype.kind not in "fiu":
+    if y.dtype.kind not in "fiu":
         return "classification"
-    different = np.unique(values)
+    different = np.unique(y)
     return "classification" if len(different) == 2 or _few_whole(different) else "regression"
 
 
-def check_task(task: str, y: Any, path: Path) -> None:
+def check_task(task: str, y: np.ndarray, path: Path) -> None:
     """Raise an error if a target is not of the kind that a task needs."""
-    values = np.asarray(y)
     if task in _NUMBERS:
-        if values.dtype.kind not in "fiu":
-            raise ValueError(f"{path.name}: the target must be numbers, but there is {_first(values)}")
-        if not np.isfinite(values.astype(float)).all():
-            raise ValueError(f"{path.name}: the target is infinite in record {_where(~np.isfinite(values))}")
-    elif len(np.unique(values.astype(str))) < 2:
-        raise ValueError(f"{path.name}: the target is {_first(values)} in all records: nothing to tell apart")
+        if y.dtype.kind not in "fiu":
+            raise ValueError(f"{path.name}: the target must be numbers, but there is {_first(y)}")
+        if not np.isfinite(y).all():
+            raise ValueError(f"{path.name}: the target is infinite in record {_where(~np.isfinite(y))}")
+    elif len(np.unique(y.astype(str))) < 2:
+        raise ValueError(f"{path.name}: the target is {_first(y)} in all records: nothing to tell apart")
 
 
 def for_model(
-    model: Any, path: Path, target: str | None = None, part: str | None = None
-) -> tuple[Any, np.ndarray | None]:
+    model: "HCKEstimator", path: Path, target: str | None = None, part: str | None = None
+) -> tuple[Features, np.ndarray | None]:
     """The features that a model was trained with, and the target if the table has it."""
-    table = _read_for(model, path, part)
+    # LIBSVM text leaves out last columns that are 0, but a model knows how many there are.
+    width = model.n_features_in_ if format_of(path) == "libsvm" else None
+    table = read_table(path, part=_part(path, part, "test"), n_features=width)
     if hasattr(table.X, "columns"):
         name = target or getattr(model, "notes_", {}).get("target")
         if name is not None and (target is not None or name in table.X.columns):
@@ -66,7 +73,7 @@ def for_model(
     return _arranged(model, table.X, path), table.y
 
 
-def known_target(model: Any, y: np.ndarray | None, path: Path) -> np.ndarray:
+def known_target(model: "HCKEstimator", y: np.ndarray | None, path: Path) -> np.ndarray:
     """The target, if it is there and of the kind that a model predicts."""
     if y is None:
         raise ValueError(f"{path.name} does not have the target; name it with --target")
@@ -80,7 +87,7 @@ def known_target(model: Any, y: np.ndarray | None, path: Path) -> np.ndarray:
     return y
 
 
-def rows(X: Any, which: Any) -> Any:
+def rows(X: Features, which: np.ndarray | slice) -> Features:
     """Some records of a frame, an array or a sparse matrix."""
     return X.iloc[which] if hasattr(X, "iloc") else X[which]
 
@@ -95,13 +102,7 @@ def _part(path: Path, part: str | None, usual: str) -> str | None:
     return part
 
 
-def _read_for(model: Any, path: Path, part: str | None) -> Table:
-    """A table. LIBSVM text leaves out last columns that are 0, but a model knows how many there are."""
-    width = model.n_features_in_ if format_of(path) == "libsvm" else None
-    return read_table(path, part=_part(path, part, "test"), n_features=width)
-
-
-def _arranged(model: Any, X: Any, path: Path) -> Any:
+def _arranged(model: "HCKEstimator", X: Features, path: Path) -> Features:
     """Columns as the model knows them: by name, if both have names."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None and hasattr(X, "columns"):
@@ -125,13 +126,10 @@ def _arranged(model: Any, X: Any, path: Path) -> Any:
 # Checking --------------------------------------------------------------------------------------------
 
 
-def _check_features(X: Any, source: str, categories: Any = None) -> None:
+def _check_features(X: Features, source: str, categories: Collection[int] | None = None) -> None:
     """Numbers must be there and finite. Words are categories, unless nearly all of a column are numbers.
 
-    Parameters
-    ----------
-    categories : collection of int
-        Positions of the columns that may have words; None: any.
+    `categories` are positions of the columns that may have words; None: any.
     """
     if not hasattr(X, "columns"):
         return _check_array(X, source)
@@ -143,8 +141,8 @@ def _check_features(X: Any, source: str, categories: Any = None) -> None:
             continue
         if is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype):
             values = column.to_numpy(dtype=float, na_value=np.nan)
-            _refuse(np.isnan(values), f"{called} is missing", source)
-            _refuse(np.isinf(values), f"{called} is infinite", source)
+            refuse_records(np.isnan(values), f"{called} is missing", source, _REMEDY)
+            refuse_records(np.isinf(values), f"{called} is infinite", source, _REMEDY)
         elif categories is None:
             _refuse_strays(column, called, source)
         else:
@@ -156,7 +154,7 @@ def _check_features(X: Any, source: str, categories: Any = None) -> None:
                 )
 
 
-def _check_array(X: Any, source: str) -> None:
+def _check_array(X: Features, source: str) -> None:
     values = X.data if sp.issparse(X) else np.asarray(X)
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{source}: X must be numbers, but its dtype is {values.dtype}")
@@ -168,24 +166,18 @@ def _check_array(X: Any, source: str) -> None:
     feature = X.indices[first] if sp.issparse(X) else first % X.shape[1]
     raise ValueError(
         f"{source}: column {feature + 1} is missing or infinite in record {record + 1:,} ({bad.sum():,} such "
-        "values in all): fill them, or leave these records out"
+        f"values in all): {_REMEDY}"
     )
 
 
-def _refuse(bad: np.ndarray, what: str, source: str) -> None:
-    if bad.any():
-        raise ValueError(
-            f"{source}: {what} in {bad.sum():,} of {len(bad):,} records, the first of them record "
-            f"{_where(bad)}: fill them, or leave these records out"
-        )
-
-
-def _refuse_strays(column: Any, called: str, source: str) -> None:
+def _refuse_strays(column: "pd.Series | np.ndarray", called: str, source: str) -> None:
     """A few words in a column of numbers are mistakes, not categories."""
+    import pandas as pd
+
     values = np.asarray(column)
     if values.dtype.kind in "fiub":
         return
-    number, there = _numbers_in(column), ~_missing(column)
+    number, there = _numbers_in(column), ~np.asarray(pd.isna(column))
     word = there & ~number
     if not word.any() or number.sum() < _NEARLY * there.sum():
         return
@@ -196,18 +188,12 @@ def _refuse_strays(column: Any, called: str, source: str) -> None:
         )
 
 
-def _numbers_in(column: Any) -> np.ndarray:
+def _numbers_in(column: "pd.Series | np.ndarray") -> np.ndarray:
     """Which values are numbers, or words for numbers."""
     import pandas as pd
 
     parsed = pd.to_numeric(pd.Series(np.asarray(column, dtype=object)), errors="coerce")
     return parsed.notna().to_numpy()
-
-
-def _missing(column: Any) -> np.ndarray:
-    import pandas as pd
-
-    return np.asarray(pd.isna(column))
 
 
 def _few_whole(different: np.ndarray) -> bool:

@@ -1,37 +1,48 @@
 """hck compare"""
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
-from rich.table import Table
 
 from hck.cli import _options as option
-from hck.cli._common import as_time, check_device, free, names_in, one_of, progress, say, show, write
+from hck.cli._common import as_time, check_device, free, names_in, one_of, progress, show, tabulate, write
 from hck.cli.fit import make_model
 from hck.cli.predict import predictions, scores
 
 METHODS = ("hierarchical", "compositional", "independent", "nystrom", "fourier")
 
 
+@dataclass(frozen=True)
+class Contest:
+    """What is learned, and with what."""
+
+    target: option.Target = None
+    task: Annotated[option.Task, typer.Option(help="What to learn; auto looks at the target.")] = (
+        option.Task.auto
+    )
+    methods: Annotated[str, typer.Option(help="Approximations, with commas between.")] = ",".join(METHODS)
+    rank: Annotated[int, typer.Option(min=1, help="r, the same for all.")] = 128
+    fit_time: Annotated[str, typer.Option(help="fast, balanced, best, or seconds.")] = "fast"
+
+    def names(self) -> list[str]:
+        """Of the methods."""
+        chosen = names_in(self.methods)
+        if not chosen:
+            raise ValueError("--methods is empty")
+        return [one_of("--methods", name, option.APPROXIMATIONS) for name in chosen]
+
+
 def compare(
     data: option.Data,
-    target: option.Target = None,
-    task: Annotated[
-        option.Kind, typer.Option(help="What to learn; auto looks at the target.")
-    ] = option.Kind.auto,
-    methods: Annotated[str, typer.Option(help="Approximations, with commas between.")] = ",".join(METHODS),
-    rank: Annotated[int, typer.Option(min=1, help="r, the same for all.")] = 128,
-    fit_time: Annotated[str, typer.Option(help="fast, balanced, best, or seconds.")] = "fast",
-    part: option.Part = None,
-    device: option.Device = "cpu",
-    seed: option.Seed = 0,
+    contest: Contest,
+    training: option.Training,
+    *,
     out: Annotated[Path | None, typer.Option(help="A CSV file for the table.", show_default=False)] = None,
-    force: option.Force = False,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
+    output: option.Output,
 ) -> None:
     """Different kernels side by side, with the same rank: a fifth of the rows is held out.
 
@@ -41,45 +52,38 @@ def compare(
 
     from hck.cli._tables import for_training, rows
 
-    chosen = names_in(methods)
-    if not chosen:
-        raise ValueError("--methods is empty")
-    for name in chosen:
-        one_of("--methods", name, option.APPROXIMATIONS)
+    chosen, limit = contest.names(), as_time(contest.fit_time)
     if out is not None:
-        free(out, force)
-    settings = {"rank": rank, "device": check_device(device), "random_state": seed}
-    limit = as_time(fit_time)
-    table, kind = for_training(data, target, part, task.value)
+        free(out, output.force)
+    settings = {"rank": contest.rank, "device": check_device(training.device), "random_state": training.seed}
+    table, task = for_training(data, contest.target, training.part, contest.task)
     y = np.asarray(table.y)
-    train, test = _split(y, kind == "classification", seed)
-    X = {"train": rows(table.X, train), "test": rows(table.X, test)}
+    train, test = _split(y, task == "classification", training.seed)
+    X_train, X_test = rows(table.X, train), rows(table.X, test)
     found = {}
-    _compile(rank, device)
+    _compile(contest.rank, training.device)
     for name in chosen:
-        model = make_model(kind, limit, settings | {"approximation": name, "verbose": progress(quiet)})
+        given = settings | {"approximation": name, "verbose": progress(output.quiet)}
+        model = make_model(task, limit, given)
         start = time.perf_counter()
-        model.fit(X["train"], y[train])
+        model.fit(X_train, y[train])
         fitted = time.perf_counter()
-        measured = scores(model, predictions(model, X["test"]), y[test])
-        measured |= {"fit_seconds": fitted - start, "test_seconds": time.perf_counter() - fitted}
-        found[name] = measured
+        found[name] = scores(model, predictions(model, X_test), y[test])
+        found[name] |= {"fit_seconds": fitted - start, "test_seconds": time.perf_counter() - fitted}
     if out is not None:
         write(out, pd.DataFrame.from_dict(found, orient="index").rename_axis("kernel").to_csv())
-    if as_json:
+    if output.as_json:
         show(found, True)
         return
     names = [name for name in next(iter(found.values())) if name != "points"]
-    shown = Table(title=f"{kind}: {len(train)} rows to learn from, {len(test)} held out, r = {rank}")
-    shown.add_column("kernel", no_wrap=True)
-    for name in names:
-        shown.add_column(name.replace("_", " "), justify="right")
-    for method, measured in found.items():
-        shown.add_row(method, *(_number(name, measured[name]) if name in measured else "" for name in names))
-    say(shown)
+    lines = [[method, *(_number(name, each.get(name)) for name in names)] for method, each in found.items()]
+    title = f"{task}: {len(train)} rows to learn from, {len(test)} held out, r = {contest.rank}"
+    tabulate(["kernel", *(name.replace("_", " ") for name in names)], lines, title)
 
 
-def _number(name: str, value: float) -> str:
+def _number(name: str, value: float | None) -> str:
+    if value is None:
+        return ""
     return f"{value:.3g}" if name.endswith("_seconds") else f"{value:.5g}"
 
 
@@ -98,6 +102,6 @@ def _split(y: np.ndarray, classes: bool, seed: int) -> list[np.ndarray]:
     if len(y) < 5:
         raise ValueError(f"there are too few records to hold some out: {len(y)}; at least 5 are needed")
     counts = np.unique(y, return_counts=True)[1] if classes else np.ones(1)
-    stratify: Any = y if classes and counts.min() > 1 and len(counts) <= len(y) // 5 else None
+    stratify = y if classes and counts.min() > 1 and len(counts) <= len(y) // 5 else None
     parts = train_test_split(np.arange(len(y)), test_size=0.2, random_state=seed, stratify=stratify)
     return [np.sort(part) for part in parts]

@@ -2,8 +2,9 @@
 
 import math
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -11,15 +12,28 @@ import typer
 from hck.cli import _options as option
 from hck.cli._common import as_time, check_device, free_folder, one_of, progress, show
 
+if TYPE_CHECKING:
+    from hck.estimators.base import HCKEstimator
+
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)  # of intervals that predictions can have
 
 
-def fit(
-    data: option.Data,
-    out: Annotated[Path, typer.Option(help="The folder for the model.", show_default=False)],
-    target: option.Target = None,
-    task: option.Task = option.Kind.auto,
-    fit_time: option.FitTime = None,
+@dataclass(frozen=True)
+class Learning:
+    """What is learned, and with which kernel."""
+
+    target: option.Target = None
+    task: Annotated[
+        option.Task, typer.Option(help="What to learn; auto looks at the target. gp: a Gaussian process.")
+    ] = option.Task.auto
+    fit_time: Annotated[
+        str | None,
+        typer.Option(
+            help="fast, balanced, best, or seconds.",
+            autocompletion=option.known(option.TIMES),
+            show_default="balanced",
+        ),
+    ] = None
     kernel: Annotated[
         str | None,
         typer.Option(
@@ -27,23 +41,38 @@ def fit(
             autocompletion=option.known(option.KERNELS),
             show_default=False,
         ),
-    ] = None,
-    approximation: option.Approximation = "hierarchical",
+    ] = None
+    approximation: Annotated[
+        str,
+        typer.Option(
+            help=f"What stands in for the kernel: {', '.join(option.APPROXIMATIONS)}.",
+            autocompletion=option.known(option.APPROXIMATIONS),
+        ),
+    ] = "hierarchical"
     rank: Annotated[
         int | None, typer.Option(min=1, help="r; chosen if it is not given.", show_default=False)
-    ] = None,
+    ] = None
     n_trees: Annotated[
         int | None, typer.Option(min=1, help="Trees to average; chosen if not given.", show_default=False)
-    ] = None,
+    ] = None
     memory: Annotated[
         str | None, typer.Option(help="That training may take, such as 4GiB.", show_default=False)
-    ] = None,
-    part: option.Part = None,
-    device: option.Device = "cpu",
-    seed: option.Seed = 0,
-    force: option.Force = False,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
+    ] = None
+
+    def settings(self) -> dict[str, Any]:
+        """Parameters of an estimator, those that were given."""
+        one_of("--approximation", self.approximation, option.APPROXIMATIONS)
+        given = {"kernel": self.kernel, "rank": self.rank, "n_trees": self.n_trees}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return {"approximation": self.approximation, "memory_budget": self.memory, **chosen}
+
+
+def fit(
+    data: option.Data,
+    out: Annotated[Path, typer.Option(help="The folder for the model.", show_default=False)],
+    learning: Learning,
+    training: option.Training,
+    output: option.Output,
 ) -> None:
     """Learn from a table and save the model.
 
@@ -52,29 +81,27 @@ def fit(
     from hck.cli._tables import for_training
     from hck.persistence import save
 
-    free_folder(out, force)
-    one_of("--approximation", approximation, option.APPROXIMATIONS)
-    if task is option.Kind.gp and fit_time is not None:
+    free_folder(out, output.force)
+    settings = learning.settings()
+    if learning.task is option.Task.gp and learning.fit_time is not None:
         raise ValueError("--fit-time is not for --task gp, whose time follows from --rank")
-    settings: dict[str, Any] = {"approximation": approximation, "memory_budget": memory}
-    settings |= {"device": check_device(device), "random_state": seed, "verbose": progress(quiet)}
-    given = {"kernel": kernel, "rank": rank, "n_trees": n_trees}
-    settings |= {name: value for name, value in given.items() if value is not None}
-    seconds_or_name = as_time(fit_time or "balanced")
-    table, chosen = for_training(data, target, part, task.value)
-    model = make_model(chosen, seconds_or_name, settings)
+    settings |= {"device": check_device(training.device), "random_state": training.seed}
+    limit = as_time(learning.fit_time or "balanced")
+    table, task = for_training(data, learning.target, training.part, learning.task)
+    model = make_model(task, limit, settings | {"verbose": progress(output.quiet)})
     start = time.perf_counter()
     model.fit(table.X, table.y)
     seconds = time.perf_counter() - start
     model.verbose = 0
-    model.notes_ = {"target": table.target_name, "task": chosen, **_left_out(model, chosen, table.y)}
-    save(model, out, force=force)
-    result = {"model": str(out), "task": chosen, "points": table.X.shape[0], "fit_seconds": seconds}
-    result |= {name: value for name, value in model.notes_.items() if name.startswith("left_out")}
-    show(result, as_json, f"learned {table.target_name or 'y'}")
+    left_out = _left_out(model, task, np.asarray(table.y))
+    model.notes_ = {"target": table.target_name, "task": task, **left_out}
+    save(model, out, force=output.force)
+    result = {"model": str(out), "task": task, "points": table.X.shape[0], "fit_seconds": seconds}
+    result |= {name: value for name, value in left_out.items() if name.startswith("left_out")}
+    show(result, output.as_json, f"learned {table.target_name or 'y'}")
 
 
-def make_model(task: str, fit_time: str | float, settings: dict[str, Any]) -> Any:
+def make_model(task: str, fit_time: str | float, settings: dict[str, Any]) -> "HCKEstimator":
     """An estimator for a task; `fit_time` is not for processes."""
     from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
 
@@ -84,17 +111,19 @@ def make_model(task: str, fit_time: str | float, settings: dict[str, Any]) -> An
     return kind(fit_time=fit_time, **settings)
 
 
-def _left_out(model: Any, task: str, y: Any) -> dict[str, Any]:
+def _left_out(model: "HCKEstimator", task: str, y: np.ndarray) -> dict[str, Any]:
     """How well left-out training points are predicted, which needs no other data."""
+    from hck import metrics
+
     if len(y) < 2 or (task != "gp" and model._left_out is None):  # memory was short, or the kernel is exact
         return {}
     if task == "classification":
         score = model.loo_decision_function()
         code = (score > 0).astype(int) if score.ndim == 1 else score.argmax(1)
-        return {"left_out_accuracy": float(np.mean(model.classes_[code] == np.asarray(y)))}
-    rest = np.abs(np.asarray(y, dtype=float) - model.loo_predict())
-    found: dict[str, Any] = {"left_out_rmse": float(np.sqrt(np.mean(rest**2)))}
-    return found if task == "gp" else found | {"intervals": intervals_of(rest)}
+        return {"left_out_accuracy": metrics.accuracy(y, model.classes_[code])}
+    predicted = model.loo_predict()
+    found: dict[str, Any] = {"left_out_rmse": metrics.rmse(y, predicted)}
+    return found if task == "gp" else found | {"intervals": intervals_of(np.abs(y - predicted))}
 
 
 def intervals_of(rest: np.ndarray) -> list[list[float]]:

@@ -1,23 +1,27 @@
 """hck info, hck report"""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hck.cli import _options as option
 from hck.cli._common import busy, free, show
 
+if TYPE_CHECKING:
+    from hck.estimators.base import HCKEstimator
+
 
 def info(model: option.Model, as_json: option.AsJson = False) -> None:
     """What a saved model is: parameters, trees, size."""
     from hck.persistence import load
 
-    loaded = load(model, "cpu")
-    show(facts_of(loaded) | {"bytes_on_disk": size(model)}, as_json, str(model))
+    size = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
+    show(facts_of(load(model, "cpu")) | {"bytes_on_disk": size}, as_json, str(model))
 
 
-def facts_of(model: Any) -> dict[str, Any]:
+def facts_of(model: "HCKEstimator") -> dict[str, Any]:
     """A model in a few names and values."""
     notes = getattr(model, "notes_", {})
     found: dict[str, Any] = {"estimator": type(model).__name__}
@@ -28,14 +32,14 @@ def facts_of(model: Any) -> dict[str, Any]:
     elif hasattr(model, "kernel_"):
         found |= {"kernel": str(model.kernel_), "noise": model.noise_, "rank": model.rank}
     found["approximation"] = str(model.approximation)
-    trees = model.trees_
-    if trees:
-        sizes = trees[0].size[trees[0].leaves]
+    if model.trees_:
+        tree = model.trees_[0]
+        sizes = tree.size[tree.leaves]
         found |= {
-            "points": trees[0].n_points,
-            "trees": len(trees),
-            "leaves": trees[0].n_leaves,
-            "depth": trees[0].depth,
+            "points": tree.n_points,
+            "trees": len(model.trees_),
+            "leaves": tree.n_leaves,
+            "depth": tree.depth,
             "leaf_sizes": f"{int(sizes.min())} to {int(sizes.max())}",
         }
     found["features"] = getattr(model, "n_features_in_", "objects")
@@ -45,19 +49,20 @@ def facts_of(model: Any) -> dict[str, Any]:
     return found
 
 
-def size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+@dataclass(frozen=True)
+class Source:
+    """What of the data is taken."""
+
+    target: option.Target = None
+    part: option.Part = None
 
 
 def report(
     model: option.Model,
     data: Annotated[Path, typer.Option(help="Test data, with the target.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The HTML file.", show_default=False)],
-    target: option.Target = None,
-    part: option.Part = None,
-    force: option.Force = False,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
+    source: Source,
+    output: option.Output,
 ) -> None:
     """A page with figures about a saved model on test data, in one file.
 
@@ -67,10 +72,10 @@ def report(
     from hck.persistence import load
     from hck.report import write_report
 
-    free(out, force)
+    free(out, output.force)
     loaded = load(model)
-    X, y = for_model(loaded, data, target, part)
+    X, y = for_model(loaded, data, source.target, source.part)
     y = known_target(loaded, y, data)
-    with busy("predicting and drawing …", quiet):
-        write_report(loaded, X, y, out, title=f"{model.name} on {data.name}", force=force)
-    show({"report": str(out), "bytes": out.stat().st_size}, as_json)
+    with busy("predicting and drawing …", output.quiet):
+        write_report(loaded, X, y, out, title=f"{model.name} on {data.name}", force=output.force)
+    show({"report": str(out), "bytes": out.stat().st_size}, output.as_json)

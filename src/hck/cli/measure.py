@@ -2,28 +2,35 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from hck.backend.kinds import kind_of
 from hck.cli import _options as option
-from hck.cli._common import busy, check_device, free, messages, names_in, progress, say, show
+from hck.cli._common import busy, check_device, free, messages, names_in, progress, say, show, tabulate
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """How experiments are repeated."""
+
+    out: Annotated[Path, typer.Option(help="The folder for CSV files and figures.")] = Path("results")
+    device: option.Device = "cpu"
+    quick: Annotated[bool, typer.Option("--quick", help="A small version, about a minute each.")] = False
+    data: Annotated[str, typer.Option(help="Data sets, with commas between; by default all at hand.")] = ""
 
 
 def reproduce(
+    *,
     names: Annotated[
         list[str] | None, typer.Argument(help="Experiments, or all; none: list them.", show_default=False)
     ] = None,
-    out: Annotated[Path, typer.Option(help="The folder for CSV files and figures.")] = Path("results"),
-    device: option.Device = "cpu",
-    quick: Annotated[bool, typer.Option("--quick", help="A small version, about a minute each.")] = False,
-    data: Annotated[str, typer.Option(help="Data sets, with commas between; by default all at hand.")] = "",
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
+    repetition: Repetition,
+    shown: option.Shown,
 ) -> None:
     """Repeat the paper's experiments; what is finished is not computed again.
 
@@ -32,18 +39,18 @@ def reproduce(
     from hck.experiments import EXPERIMENTS, Options
 
     if not names:
-        _list({each.name: each.title for each in EXPERIMENTS.values()}, as_json)
+        _list({each.name: each.title for each in EXPERIMENTS.values()}, shown.as_json)
         return
     unknown = [name for name in names if name not in (*EXPERIMENTS, "all")]
     if unknown:
         raise ValueError(f"{unknown[0]} is not an experiment; choose from {', '.join(EXPERIMENTS)}, all")
-    options = Options(out, check_device(device), quick, tuple(names_in(data)))
-    drawn = {}
+    device, data = check_device(repetition.device), tuple(names_in(repetition.data))
+    options, drawn = Options(repetition.out, device, repetition.quick, data), {}
     for name in EXPERIMENTS if "all" in names else names:
-        drawn[name] = str(EXPERIMENTS[name].run(options, show=bool(progress(quiet))))
-        if not as_json:
+        drawn[name] = str(EXPERIMENTS[name].run(options, show=bool(progress(shown.quiet))))
+        if not shown.as_json:
             say(drawn[name])
-    if as_json:
+    if shown.as_json:
         show(drawn, True)
 
 
@@ -62,8 +69,8 @@ def bench(
     rank: Annotated[int, typer.Option(min=1, help="r.")] = 64,
     features: Annotated[int, typer.Option(min=1, help="d.")] = 8,
     device: option.Device = "cpu",
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
+    *,
+    shown: option.Shown,
 ) -> None:
     """How fast this machine trains and predicts, against its own rate of matrix products."""
     check_device(device)
@@ -74,13 +81,12 @@ def bench(
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(n, features, generator=generator, dtype=torch.float64).to(device)
     y = torch.sin(6 * X[:, 0]).cpu().numpy()
-    settings: dict[str, Any] = {"kernel": "gaussian", "lengthscale": 0.5, "alpha": 0.01}
-    settings |= {"rank": rank, "leaf_size": rank, "device": device}
-    model = HCKRegressor(**settings, leave_one_out=False, random_state=0)
+    model = HCKRegressor("gaussian", lengthscale=0.5, alpha=0.01, rank=rank, leaf_size=rank, device=device)
+    model.set_params(leave_one_out=False, random_state=0)
     a = torch.rand(2000, 2000, dtype=torch.float64, device=device)
-    with busy("warming up …", quiet):
+    with busy("warming up …", shown.quiet):
         model.fit(X[: max(1, n // 10)], y[: max(1, n // 10)]).predict(X[:100])
-    with busy("measuring …", quiet):
+    with busy("measuring …", shown.quiet):
         product = min(_seconds(lambda: a @ a, device) for _ in range(8))
         training = min(_seconds(lambda: model.fit(X, y), device) for _ in range(3))
         prediction = _seconds(lambda: model.predict(X), device)
@@ -93,10 +99,10 @@ def bench(
         "Gflop/s_of_products": rate,
         "share": done / rate,
     }
-    show(result, as_json, f"n = {n:,}, d = {features}, r = {rank}, {device}")
+    show(result, shown.as_json, f"n = {n:,}, d = {features}, r = {rank}, {device}")
 
 
-def _seconds(work: Callable[[], Any], device: str) -> float:
+def _seconds(work: Callable[[], object], device: str) -> float:
     start = time.perf_counter()
     work()
     kind_of(device).machine().synchronize()
@@ -106,23 +112,24 @@ def _seconds(work: Callable[[], Any], device: str) -> float:
 def demo(
     out: Annotated[Path, typer.Option(help="The PNG file for the plot.")] = Path("hck-demo.png"),
     device: option.Device = "cpu",
-    force: option.Force = False,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
+    *,
+    output: option.Output,
 ) -> None:
     """Train on 100,000 points beside the exact kernel, print a table, save a plot."""
-    free(out, force)
+    free(out, output.force)
     check_device(device)
     from hck import demo as job
 
-    verbose, results = progress(quiet), []
+    verbose, results = progress(output.quiet), []
     for result in job.run(device, verbose):
         results.append(result)
         if verbose:
             messages.print(f"{result.name} on {result.points:,} points: {result.fit_seconds:.2f} s")
     job.plot(results, out)
-    if as_json:
+    if output.as_json:
         show({"results": [asdict(result) for result in results], "plot": str(out)}, True)
-    else:
-        say(job.table(results))
-        say(f"Plot saved to {out}")
+        return
+    head = ["kernel", "points", "relative error", "fit (s)", "predict (s)"]
+    title = f"{job.N_FEATURES} features, noise {job.NOISE}, {job.N_TEST:,} test points"
+    tabulate(head, (result.row for result in results), title)
+    say(f"Plot saved to {out}")

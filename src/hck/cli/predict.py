@@ -1,7 +1,8 @@
 """hck predict, hck evaluate"""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -11,32 +12,46 @@ from hck.backend.progress import track
 from hck.cli import _options as option
 from hck.cli._common import check_device, free, progress, show, write
 
+if TYPE_CHECKING:
+    from hck.datasets.table import Features
+    from hck.estimators.base import HCKEstimator
+
 _BLOCK = 50_000  # points whose predictions are one step of the progress
 _USUAL = 0.95
 
-Level = Annotated[
-    float,
-    typer.Option(
-        help="Of intervals. Of a regression they are equally wide everywhere, as wide as left-out training "
-        "points ask for, and there are those of 0.5, 0.8, 0.9, 0.95, 0.99; of a gp, any, and as wide as the "
-        "place asks for."
-    ),
-]
-OnDevice = Annotated[
-    str | None, typer.Option(help=f"{DEVICE_NAMES}; by default where it was trained.", show_default=False)
-]
+
+@dataclass(frozen=True)
+class Asked:
+    """What is predicted, and where."""
+
+    level: Annotated[
+        float,
+        typer.Option(
+            help="Of intervals. Of a regression they are equally wide everywhere, as wide as left-out "
+            "training points ask for, and there are those of 0.5, 0.8, 0.9, 0.95, 0.99; of a gp, any, and as "
+            "wide as the place asks for."
+        ),
+    ] = _USUAL
+    part: option.Part = None
+    device: Annotated[
+        str | None, typer.Option(help="cpu or cuda; by default where it was trained.", show_default=False)
+    ] = None
+
+    def load(self, model: Path) -> "HCKEstimator":
+        """A saved model, on the device, if it knows intervals of the level."""
+        from hck.persistence import load
+
+        loaded = load(model, None if self.device is None else check_device(self.device))
+        half_width(loaded, self.level)  # or an error, before anything is read
+        return loaded
 
 
 def predict(
     model: option.Model,
     data: option.Data,
     out: Annotated[Path, typer.Option(help="The CSV file for predictions.", show_default=False)],
-    level: Level = _USUAL,
-    part: option.Part = None,
-    device: OnDevice = None,
-    force: option.Force = False,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
+    asked: Asked,
+    output: option.Output,
 ) -> None:
     """Predict with a saved model: values with intervals, or classes with probabilities.
 
@@ -46,25 +61,22 @@ def predict(
 
     from hck.cli._tables import for_model
 
-    free(out, force)
-    loaded = load_model(model, device)
-    half_width(loaded, level)  # or an error, before anything is read
-    X, _ = for_model(loaded, data, part=part)
-    columns = predictions(loaded, X, level, bool(progress(quiet)))
+    free(out, output.force)
+    loaded = asked.load(model)
+    X, _ = for_model(loaded, data, part=asked.part)
+    columns = predictions(loaded, X, asked.level, bool(progress(output.quiet)))
     write(out, pd.DataFrame(columns).to_csv(index=False))
     rows = len(next(iter(columns.values())))
-    show({"predictions": str(out), "rows": rows, "columns": ", ".join(columns)}, as_json)
+    show({"predictions": str(out), "rows": rows, "columns": ", ".join(columns)}, output.as_json)
 
 
 def evaluate(
     model: option.Model,
     data: option.Data,
+    *,
     target: option.Target = None,
-    level: Level = _USUAL,
-    part: option.Part = None,
-    device: OnDevice = None,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
+    asked: Asked,
+    shown: option.Shown,
 ) -> None:
     """How good a saved model is on data whose target is known.
 
@@ -72,25 +84,19 @@ def evaluate(
     """
     from hck.cli._tables import for_model, known_target
 
-    loaded = load_model(model, device)
-    half_width(loaded, level)
-    X, y = for_model(loaded, data, target, part)
+    loaded = asked.load(model)
+    X, y = for_model(loaded, data, target, asked.part)
     y = known_target(loaded, y, data)
-    columns = predictions(loaded, X, level, bool(progress(quiet)))
-    show(scores(loaded, columns, y, level), as_json, f"{model} on {data.name}")
-
-
-def load_model(model: Path, device: str | None) -> Any:
-    """A saved model, on the device that was asked for."""
-    from hck.persistence import load
-
-    return load(model, None if device is None else check_device(device))
+    columns = predictions(loaded, X, asked.level, bool(progress(shown.quiet)))
+    show(scores(loaded, columns, y, asked.level), shown.as_json, f"{model} on {data.name}")
 
 
 # Predictions -----------------------------------------------------------------------------------------
 
 
-def predictions(model: Any, X: Any, level: float = _USUAL, verbose: bool = False) -> dict[str, np.ndarray]:
+def predictions(
+    model: "HCKEstimator", X: "Features", level: float = _USUAL, verbose: bool = False
+) -> dict[str, np.ndarray]:
     """Columns of predictions: with lower and upper ends, or with probabilities, where they are known."""
     from hck.cli._tables import rows
 
@@ -100,7 +106,7 @@ def predictions(model: Any, X: Any, level: float = _USUAL, verbose: bool = False
     return {name: np.concatenate([each[name] for each in found]) for name in found[0]}
 
 
-def _predictions(model: Any, X: Any, level: float) -> dict[str, np.ndarray]:
+def _predictions(model: "HCKEstimator", X: "Features", level: float) -> dict[str, np.ndarray]:
     if hasattr(model, "classes_"):
         found = {"prediction": model.predict(X)}
         if getattr(model, "calibration_", None) is not None:
@@ -118,7 +124,7 @@ def _predictions(model: Any, X: Any, level: float) -> dict[str, np.ndarray]:
     return found if half is None else found | {"lower": value - half, "upper": value + half}
 
 
-def half_width(model: Any, level: float) -> Any:
+def half_width(model: "HCKEstimator", level: float) -> float | None:
     """Half the width of intervals of a level, of a process in standard deviations; None: there are none."""
     if hasattr(model, "posterior_"):
         from scipy.special import ndtri
@@ -141,12 +147,12 @@ def half_width(model: Any, level: float) -> Any:
 
 
 def scores(
-    model: Any, columns: dict[str, np.ndarray], y: np.ndarray, level: float = _USUAL
-) -> dict[str, Any]:
+    model: "HCKEstimator", columns: dict[str, np.ndarray], y: np.ndarray, level: float = _USUAL
+) -> dict[str, float]:
     """Metrics of a model's predictions of data."""
     from hck import metrics
 
-    found: dict[str, Any] = {"points": len(y)}
+    found: dict[str, float] = {"points": len(y)}
     mean = columns["prediction"]
     if hasattr(model, "classes_"):
         known = np.isin(y, model.classes_)

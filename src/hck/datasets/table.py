@@ -57,8 +57,13 @@ def listed(names: Iterable[object], most: int = 20) -> str:
 
 def refuse_missing(missing: np.ndarray, target: str, source: str) -> None:
     """Nothing can be learned from records whose targets are `missing`, (n,); `source` is what has them."""
-    if missing.any():
+    refuse_records(missing, f"{target} is missing", source, "leave these records out")
+
+
+def refuse_records(bad: np.ndarray, what: str, source: str, remedy: str) -> None:
+    """Raise ValueError if some records are `bad`, (n,)."""
+    if bad.any():
         raise ValueError(
-            f"{source}: {target} is missing in {missing.sum():,} of {len(missing):,} records, the first "
-            f"of them record {np.argmax(missing) + 1:,}: leave these records out"
+            f"{source}: {what} in {bad.sum():,} of {len(bad):,} records, the first of them record "
+            f"{np.argmax(bad) + 1:,}: {remedy}"
         )
