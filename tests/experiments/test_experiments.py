@@ -17,7 +17,7 @@ def made_up(measured, fail_at=None):
         measured.append(point["a"])
         return [{"value": point["a"] ** 2, "part": part} for part in ("x", "y")]
 
-    def draw(table, options):
+    def draw(table):
         import matplotlib.pyplot as plt
 
         figure, ax = plt.subplots()

@@ -7,9 +7,9 @@ import torch
 from sklearn.linear_model import Ridge
 
 from hck import HCKRegressor
+from hck.estimators.inspection import leaves_of
 from hck.report import write_report
 from hck.report._text import number
-from hck.report.figures import leaves_of
 from hck.report.model import held_bytes
 from report_page import NASTY
 

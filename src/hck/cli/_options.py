@@ -81,7 +81,9 @@ class Training:
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """A command as typer takes it: in the place of each group of options, these options themselves."""
     hints = inspect.get_annotations(command)
-    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    groups: dict[str, type] = {
+        name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)
+    }
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
         group = groups.get(parameter.name)

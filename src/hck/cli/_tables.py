@@ -104,6 +104,8 @@ def _part(path: Path, part: str | None, usual: str) -> str | None:
 
 def _arranged(model: "HCKEstimator", X: Features, path: Path) -> Features:
     """Columns as the model knows them: by name, if both have names."""
+    from hck.estimators.inspection import categories_of
+
     names = getattr(model, "feature_names_in_", None)
     if names is not None and hasattr(X, "columns"):
         missing = [name for name in names if name not in X.columns]
@@ -112,7 +114,7 @@ def _arranged(model: "HCKEstimator", X: Features, path: Path) -> Features:
         X = X[list(names)]
     elif X.shape[1] != (known := model.n_features_in_):
         raise ValueError(f"{path.name} has {X.shape[1]} columns, but the model was trained with {known}")
-    categories = getattr(model, "_categories", None)
+    categories = categories_of(model)
     _check_features(X, path.name, () if categories is None else categories.positions)
     if names is None and hasattr(X, "columns"):
         return X.to_numpy(dtype=float)

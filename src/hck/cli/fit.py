@@ -114,8 +114,9 @@ def make_model(task: str, fit_time: str | float, settings: dict[str, Any]) -> "H
 def _left_out(model: "HCKEstimator", task: str, y: np.ndarray) -> dict[str, Any]:
     """How well left-out training points are predicted, which needs no other data."""
     from hck import metrics
+    from hck.estimators.inspection import has_left_out
 
-    if len(y) < 2 or (task != "gp" and model._left_out is None):  # memory was short, or the kernel is exact
+    if len(y) < 2 or (task != "gp" and not has_left_out(model)):  # memory was short, or the kernel is exact
         return {}
     if task == "classification":
         score = model.loo_decision_function()

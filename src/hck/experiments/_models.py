@@ -11,17 +11,18 @@ from hck import HCKClassifier, HCKRegressor
 from hck.backend.kinds import kind_of
 from hck.datasets import Dataset, is_at_hand, load
 
+Model = HCKRegressor | HCKClassifier
 METHODS = ("nystrom", "fourier", "independent", "hierarchical")
 
 
-def make(data: Dataset, method: str, rank: int, **options: Any) -> HCKRegressor | HCKClassifier:
+def make(data: Dataset, method: str, rank: int, **options: Any) -> Model:
     """An estimator for a data set, with features as they are and nothing chosen."""
     kind = HCKRegressor if data.task == "regression" else HCKClassifier
     settings = {"scale": None, "leave_one_out": False, "n_trees": 1, "random_state": 0}
     return kind(approximation=method, rank=rank, **{**settings, **options})
 
 
-def trained(model: Any, data: Dataset, device: str) -> dict[str, float]:
+def trained(model: Model, data: Dataset, device: str) -> dict[str, float]:
     """Train and test a model: its error, the seconds of training, and the most memory on a GPU."""
     model.set_params(device=device)
     machine = kind_of(device).machine()
@@ -34,13 +35,13 @@ def trained(model: Any, data: Dataset, device: str) -> dict[str, float]:
     return {"error": data.error(model.predict(data.X_test)), "seconds": seconds, "peak_bytes": peak}
 
 
-def timed(model: Any, data: Dataset, device: str) -> dict[str, float]:
+def timed(model: Model, data: Dataset, device: str) -> dict[str, float]:
     """The same, of the second of two times: the first compiles what the second is timed with."""
     trained(model, data, device)
     return trained(model, data, device)
 
 
-def median_distance(X: Any, points: int = 1000) -> float:
+def median_distance(X: np.ndarray, points: int = 1000) -> float:
     """Between training points: the scale of the features."""
     some = torch.as_tensor(np.asarray(X[:points], dtype=float))
     return float(torch.pdist(some).median())

@@ -1,16 +1,26 @@
-"""How experiments run: point by point, into a CSV file, from which a figure is drawn."""
+"""How experiments run: point by point, into a CSV file, from which a figure is drawn; and its look."""
 
 import csv
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from hck.backend.files import replacing
 from hck.backend.progress import track
+from hck.plotting.style import PALETTE
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 Record = dict[str, Any]
+Frame: TypeAlias = "pd.DataFrame"
+Drawn: TypeAlias = "Figure"
 
 
 @dataclass(frozen=True)
@@ -39,28 +49,17 @@ class Options:
 class Experiment:
     """One of the paper's figures or tables, or one beyond it.
 
-    Attributes
-    ----------
-    name : str
-        By which it is called, and the name of its files.
-    title : str
-        What it shows.
-    plan : callable
-        Options ↦ the points to measure: settings by name, all of them text or numbers.
-    measure : callable
-        (settings, options) ↦ records, whose values are text or numbers; the settings are added to each.
-    draw : callable
-        (a pandas frame of all records, options) ↦ a matplotlib figure.
-    columns : tuple of str
-        Of the records, beside those of the settings.
+    Its files have its name. `plan` tells the points to measure, each as settings; `measure` makes records of
+    a point, to which the settings are added; all values are text or numbers. `draw` makes a figure of all
+    records.
     """
 
     name: str
     title: str
     plan: Callable[[Options], list[Record]]
     measure: Callable[[Record, Options], list[Record]]
-    draw: Callable[[Any, Options], Any]
-    columns: tuple[str, ...] = field(default=())
+    draw: Callable[[Frame], Drawn]
+    columns: tuple[str, ...] = ()  # of the records, beside those of the settings
 
     def path(self, options: Options) -> Path:
         """The CSV file."""
@@ -100,7 +99,7 @@ class Experiment:
         import matplotlib.pyplot as plt
 
         path = self.path(options)
-        figure = self.draw(pd.read_csv(path), options)
+        figure = self.draw(pd.read_csv(path))
         target = path.with_suffix(".png")
         with replacing(target) as draft:
             figure.savefig(draft, format="png", dpi=130, bbox_inches="tight")
@@ -120,9 +119,49 @@ def _finished(path: Path, names: Sequence[str]) -> set[str]:
         return {_key(row, names) for row in csv.DictReader(file)}
 
 
-def _append(path: Path, rows: list[list[Any]]) -> None:
+def _append(path: Path, rows: Iterable[Sequence[object]]) -> None:
     """Add the records of a point: all of them or, if it is interrupted, none."""
     with replacing(path) as draft:
         draft.write_text(path.read_text() if path.exists() else "")
         with draft.open("a", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+# Figures ---------------------------------------------------------------------------------------------
+
+# Of each method: what it is called, and its colour.
+LOOKS = {
+    "nystrom": ("Nyström", PALETTE[0]),
+    "fourier": ("Fourier", PALETTE[4]),
+    "independent": ("independent", PALETTE[2]),
+    "hierarchical": ("hierarchical", PALETTE[1]),
+    "exact": ("exact", "black"),
+    "forest": ("forest of 8", PALETTE[3]),
+    "forest, learned": ("forest of 8, learned lengthscales", PALETTE[5]),
+}
+
+
+def look(method: str) -> dict[str, str]:
+    """Label and colour, as matplotlib takes them."""
+    label, colour = LOOKS[method]
+    return {"label": label, "color": colour}
+
+
+def panels(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Drawn, np.ndarray]:
+    """A figure, and its axes (rows, columns), each of a size in inches and with a grid."""
+    import matplotlib.pyplot as plt
+
+    options |= {"figsize": (columns * size[0], rows * size[1]), "layout": "constrained"}
+    figure, axes = plt.subplots(rows, columns, squeeze=False, **options)
+    for ax in axes.flat:
+        ax.grid(alpha=0.3)
+    return figure, axes
+
+
+def few_ticks(axis: "Axis") -> None:
+    """1, 2 and 5 times powers of ten on a logarithmic axis, as plain numbers."""
+    from matplotlib.ticker import LogLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=6))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("")

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 from hck import HCKKernelPCA
-from hck.experiments._draw import few_ticks, look, panels
 from hck.experiments._models import METHODS, at_hand, dataset
-from hck.experiments._run import Experiment, Options, Record
+from hck.experiments._run import Drawn, Experiment, Frame, Options, Record, few_ticks, look, panels
 from hck.metrics import alignment_difference
 
 DATA = ("cadata", "ijcnn1")
@@ -41,7 +40,7 @@ def measure(point: Record, options: Options) -> list[Record]:
     return [{"difference": alignment_difference(_exact[name, options.quick], model.fit_transform(X))}]
 
 
-def draw(table: Any, options: Options) -> Any:
+def draw(table: Frame) -> Drawn:
     names = list(dict.fromkeys(table["data"]))
     figure, axes = panels(1, len(names), (5, 4))
     for ax, name in zip(axes[0], names, strict=True):

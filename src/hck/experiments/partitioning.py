@@ -1,19 +1,17 @@
 """Figure 4 and Table 2: cuts by random projections against cuts across principal axes."""
 
 import time
-from typing import Any
 
 import torch
 
 from hck.backend.kinds import kind_of
-from hck.experiments._draw import panels
 from hck.experiments._models import at_hand, dataset, halvings, make, timed
-from hck.experiments._run import Experiment, Options, Record
+from hck.experiments._run import Drawn, Experiment, Frame, Options, Record, panels
 from hck.experiments.randomness import bands, curve, sweep
 from hck.kernels import Gaussian
 from hck.partition import make_tree
 from hck.plotting.style import BLUE, RED
-from hck.points import as_points
+from hck.points import Points, as_points
 
 WAYS = {"random_projection": ("random projections", RED), "pca": ("principal axes", BLUE)}
 DATA = ("cadata", "ijcnn1", "covtype.binary", "mnist", "YearPredictionMSD", "SUSY", "acoustic")
@@ -28,7 +26,7 @@ FIGURE = Experiment(
     "cadata: error against lengthscale, with cuts by random projections and across principal axes",
     sweep(tuple(WAYS), "partition"),
     measure,
-    lambda table, options: bands(table, "partition", WAYS),
+    lambda table: bands(table, "partition", WAYS),
     ("lengthscale", "error"),
 )
 
@@ -45,8 +43,8 @@ def plan_overhead(options: Options) -> list[Record]:
 def measure_overhead(point: Record, options: Options) -> list[Record]:
     """The time of both partitions, and of training with the first."""
     data, rank = dataset(point["data"], options.quick), point["rank"]
-    points, kernel = as_points(data.X_train, device=options.device), Gaussian(1.0)
-    cuts = {way: min(_cut(way, points, kernel, rank) for _ in range(3)) for way in WAYS}
+    points = as_points(data.X_train, device=options.device)
+    cuts = {way: min(_cut(way, points, rank) for _ in range(3)) for way in WAYS}
     model = make(data, "hierarchical", rank, kernel="gaussian", lengthscale=1.0, alpha=0.1)
     training = timed(model, data, options.device)["seconds"]
     more = cuts["pca"] - cuts["random_projection"]
@@ -55,14 +53,14 @@ def measure_overhead(point: Record, options: Options) -> list[Record]:
     return [seconds | {"training_seconds": training} | shares]
 
 
-def _cut(way: str, points: Any, kernel: Any, rank: int) -> float:
+def _cut(way: str, points: Points, rank: int) -> float:
     start = time.perf_counter()
-    make_tree(way, points, kernel, rank, generator=torch.Generator(points.device).manual_seed(0))
+    make_tree(way, points, Gaussian(1.0), rank, generator=torch.Generator(points.device).manual_seed(0))
     kind_of(points.device).machine().synchronize()
     return time.perf_counter() - start
 
 
-def draw_overhead(table: Any, options: Options) -> Any:
+def draw_overhead(table: Frame) -> Drawn:
     """The table as bars: one panel for each share."""
     figure, axes = panels(1, 2, (5, 3.6))
     names = list(dict.fromkeys(table["data"]))

@@ -5,19 +5,9 @@ from typing import Any
 import numpy as np
 
 from hck.datasets import Dataset
-from hck.experiments._draw import few_ticks, look, panels
-from hck.experiments._models import (
-    METHODS,
-    at_hand,
-    dataset,
-    halvings,
-    holdout,
-    make,
-    median_distance,
-    timed,
-    trained,
-)
-from hck.experiments._run import Experiment, Options, Record
+from hck.experiments import _models
+from hck.experiments._models import METHODS, Model, at_hand, dataset, halvings, make, timed, trained
+from hck.experiments._run import Drawn, Experiment, Frame, Options, Record, few_ticks, look, panels
 from hck.selection.auto import MOST_LENGTHSCALES
 
 DATA = ("cadata", "YearPredictionMSD", "ijcnn1", "covtype.binary", "SUSY", "mnist", "acoustic", "covtype")
@@ -59,7 +49,7 @@ def experiment(name: str, kernel: str, methods: tuple[str, ...], title: str) -> 
 
 def chosen(data: Dataset, point: Record, kernel: str, options: Options) -> tuple[float, float]:
     """σ, then λ, by the error at held-out training points."""
-    part, unit = holdout(data), median_distance(data.X_train)
+    part, unit = _models.holdout(data), _models.median_distance(data.X_train)
     factors = FACTORS[::3] if options.quick else FACTORS
 
     def error(factor: float, alpha: float) -> float:
@@ -69,12 +59,11 @@ def chosen(data: Dataset, point: Record, kernel: str, options: Options) -> tuple
     return factor * unit, min(ALPHAS, key=lambda alpha: error(factor, alpha))
 
 
-def model(data: Dataset, point: Record, kernel: str, lengthscale: float, alpha: float) -> Any:
-    given: dict[str, Any] = {"kernel": kernel, "lengthscale": lengthscale, "alpha": alpha}
-    return make(data, **shape(point), **given)
+def model(data: Dataset, point: Record, kernel: str, lengthscale: float, alpha: float) -> Model:
+    return make(data, **shape(point), kernel=kernel, lengthscale=lengthscale, alpha=alpha)
 
 
-def learned(data: Dataset, point: Record, kernel: str) -> Any:
+def learned(data: Dataset, point: Record, kernel: str) -> Model:
     """All chosen by `fit`, a lengthscale for each feature, by likelihood and leave-one-out loss."""
     given: dict[str, Any] = {"lengthscale": "auto", "alpha": "auto", "scale": "auto", "fit_time": "fast"}
     return make(data, **shape(point), kernel=kernel, **given)
@@ -97,7 +86,7 @@ def numbers(point: Record) -> float:
     return float(leaf + rank + 2 * rank**2 / leaf)
 
 
-def draw(table: Any, options: Options) -> Any:
+def draw(table: Frame) -> Drawn:
     """A row for each data set: the error against rank, training time and memory."""
     names = list(dict.fromkeys(table["data"]))
     figure, axes = panels(len(names), 3, (3.5, 2.6), sharey="row")

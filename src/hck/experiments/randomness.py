@@ -1,18 +1,18 @@
 """Figure 3: how the error depends on the lengthscale, and how much of it is chance."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from hck.experiments._draw import LOOKS, panels
 from hck.experiments._models import METHODS, dataset, make, trained
-from hck.experiments._run import Experiment, Options, Record
+from hck.experiments._run import LOOKS, Drawn, Experiment, Frame, Options, Record, panels
 
 RANKS, SEEDS, ALPHA = (32, 129, 516), 30, 0.01
 LENGTHSCALES = np.logspace(-2, 2, 17).round(5).tolist()
 
 
-def sweep(names: tuple[str, ...], key: str) -> Any:
+def sweep(names: tuple[str, ...], key: str) -> Callable[[Options], list[Record]]:
     """The points of a figure with a curve against σ for each of some names: of each, every rank and seed."""
 
     def plan(options: Options) -> list[Record]:
@@ -27,12 +27,10 @@ def curve(options: Options, rank: int, seed: int, method: str, **more: Any) -> l
     data = dataset("cadata", options.quick)
     scales = LENGTHSCALES[::4] if options.quick else LENGTHSCALES
     given = {"kernel": "gaussian", "alpha": ALPHA, "random_state": seed, **more}
+    models = {scale: make(data, method, rank, lengthscale=scale, **given) for scale in scales}
     return [
-        {
-            "lengthscale": s,
-            "error": trained(make(data, method, rank, lengthscale=s, **given), data, options.device)["error"],
-        }
-        for s in scales
+        {"lengthscale": scale, "error": trained(model, data, options.device)["error"]}
+        for scale, model in models.items()
     ]
 
 
@@ -40,15 +38,10 @@ def measure(point: Record, options: Options) -> list[Record]:
     return curve(options, point["rank"], point["seed"], point["method"])
 
 
-def bands(table: Any, key: str, looks: dict[str, tuple[str, str]]) -> Any:
+def bands(table: Frame, key: str, looks: dict[str, tuple[str, str]]) -> Drawn:
     """A panel for each name and rank: the mean over seeds, and three standard deviations.
 
-    Parameters
-    ----------
-    key : str
-        The column of names.
-    looks : dict
-        For each name, in their order, what it is called and its colour.
+    `key` is the column of names; `looks` has for each name, in their order, what it is called and its colour.
     """
     ranks = sorted(table["rank"].unique())
     figure, axes = panels(len(looks), len(ranks), (3.4, 2.5), sharex=True, sharey=True)
@@ -72,6 +65,6 @@ EXPERIMENT = Experiment(
     "cadata: error against lengthscale, mean and three standard deviations over seeds",
     sweep(METHODS, "method"),
     measure,
-    lambda table, options: bands(table, "method", {method: LOOKS[method] for method in METHODS}),
+    lambda table: bands(table, "method", {method: LOOKS[method] for method in METHODS}),
     ("lengthscale", "error"),
 )

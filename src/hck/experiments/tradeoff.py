@@ -7,9 +7,8 @@ import numpy as np
 
 from hck.approximations import Iterative
 from hck.backend.kinds import kind_of
-from hck.experiments._draw import panels
 from hck.experiments._models import at_hand, dataset, make, timed, trained
-from hck.experiments._run import Experiment, Options, Record
+from hck.experiments._run import Drawn, Experiment, Frame, Options, Record, panels
 
 DATA = ("covtype.binary", "flights3m")
 SETTINGS = {"covtype.binary": (0.1, 0.01), "flights3m": (0.1, 1.0)}  # lengthscale and alpha
@@ -47,7 +46,7 @@ def measure(point: Record, options: Options) -> list[Record]:
     return [found | {"measure": data.measure, "iterations": len(residuals)}]
 
 
-def draw(table: Any, options: Options) -> Any:
+def draw(table: Frame) -> Drawn:
     import matplotlib
 
     names = list(dict.fromkeys(table["data"]))

@@ -1,4 +1,4 @@
-"""The upper part of a tree, where all of it is too much for a picture."""
+"""The upper part of a tree, or some of the points, where all are too much for a picture."""
 
 from dataclasses import dataclass
 
@@ -76,3 +76,10 @@ def describe_leaves(tree: Tree) -> str:
     low, high = int(sizes.min()), int(sizes.max())
     span = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     return f"{tree.n_leaves:,} {'leaf' if tree.n_leaves == 1 else 'leaves'} of {span} points"
+
+
+def some_of(n: int, most: int) -> np.ndarray:
+    """The numbers of at most so many of n things, drawn at random but always the same; ascending."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, most, replace=False))

@@ -110,29 +110,14 @@ def kernel_of(model: "BaseEstimator | Kernel") -> Kernel:
     raise TypeError(f"expected a kernel or a fitted estimator, got {type(model).__name__}")
 
 
-def feature_names(model: "BaseEstimator | Kernel") -> list[str] | None:
-    """The names of the features as the kernel sees them: categories are columns of their own, and first."""
-    names = getattr(model, "feature_names_in_", None)
-    categories = getattr(model, "_categories", None)
-    if names is None or categories is None:
-        return None if names is None else [str(name) for name in names]
-    encoded = [
-        f"{name}: {value}"
-        for name, values in zip(categories.names, categories.encoder.categories_, strict=True)
-        for value in values
-    ]
-    return encoded + [str(name) for i, name in enumerate(names) if i not in categories.positions]
-
-
 def feature_labels(model: "BaseEstimator | Kernel", d: int) -> list[str]:
     """The names of d features, or their numbers."""
-    names = feature_names(model)
+    names = getattr(model, "kernel_feature_names_", None)
     return names if names is not None and len(names) == d else [f"feature {i}" for i in range(d)]
 
 
 def _label(model: "BaseEstimator | Kernel", divided: bool) -> str:
     if divided:
         return "lengthscale / unit"
-    scaling = getattr(model, "_scaling", None)
-    scaled = scaling is not None and scaling.factor is not None
+    scaled = getattr(model, "features_scaled_", False)
     return "lengthscale of the scaled feature" if scaled else "lengthscale"

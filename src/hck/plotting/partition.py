@@ -1,7 +1,7 @@
 """The partition of the domain."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,20 +10,19 @@ from scipy.spatial import ConvexHull, Delaunay, QhullError
 
 from hck.metrics import as_array, check_finite
 from hck.partition import Tree
-from hck.plotting.cut import Cut, check_tree, describe_leaves
-from hck.plotting.style import MOST_POINTS, MOST_SHAPES, PALETTE, panel, plain, some_of
+from hck.plotting.cut import Cut, check_tree, describe_leaves, some_of
+from hck.plotting.style import MOST_POINTS, MOST_SHAPES, PALETTE, panel, plain
+from hck.preparation.arrays import PointsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Matrix: TypeAlias = Any  # an array-like, sparse matrix, tensor or table of shape (n, d)
 
 _MOST_DOMAINS = 128  # more cannot be told apart
 
 
 def plot_partition(
     tree: Tree,
-    X: Matrix,
+    X: PointsLike,
     features: tuple[int, int] | None = None,
     *,
     leaf: ArrayLike | None = None,
@@ -87,7 +86,9 @@ def plot_partition(
     return ax
 
 
-def _two_columns(X: Matrix, features: tuple[int, int] | None) -> tuple[np.ndarray, tuple[int, int] | None]:
+def _two_columns(
+    X: PointsLike, features: tuple[int, int] | None
+) -> tuple[np.ndarray, tuple[int, int] | None]:
     """The columns to draw, and which of several they are."""
     if not hasattr(X, "shape"):
         X = np.asarray(X)
@@ -170,7 +171,7 @@ def _title(tree: Tree, cut: Cut, shown: int, n: int) -> str:
     return title if shown == n else f"{title}\n{shown:,} of {n:,} points shown"
 
 
-def _names(given: Sequence[str] | None, X: Matrix) -> list[str] | None:
+def _names(given: Sequence[str] | None, X: PointsLike) -> list[str] | None:
     names = getattr(X, "columns", None) if given is None else given
     names = None if names is None else list(names)
     d = np.shape(X)[1] if np.ndim(X) == 2 or hasattr(X, "columns") else None

@@ -7,18 +7,8 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from hck.metrics import coverage, vectors
-from hck.plotting.style import (
-    BLUE,
-    GREY,
-    INK,
-    MOST_POINTS,
-    MOST_SHAPES,
-    RED,
-    SEQUENTIAL,
-    panel,
-    percent,
-    some_of,
-)
+from hck.plotting.cut import some_of
+from hck.plotting.style import BLUE, GREY, INK, MOST_POINTS, MOST_SHAPES, RED, SEQUENTIAL, panel, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

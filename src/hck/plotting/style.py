@@ -92,13 +92,6 @@ def panel(ax: "Axes | None", size: tuple[float, float] | None = None) -> Iterato
         yield ax
 
 
-def some_of(n: int, most: int) -> np.ndarray:
-    """The numbers of at most so many of n things, drawn at random but always the same; ascending."""
-    if n <= most:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
-
-
 def plain(text: object, most: int = 40) -> str:
     """Text as it is: in one line, not too long, and with no formula in it for matplotlib to set."""
     words = " ".join(str(text).split())

@@ -2,23 +2,12 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import SupportsFloat
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table of the page.
-
-    Attributes
-    ----------
-    caption : str
-    head : list of str
-        Of the columns; empty for none.
-    rows : list of lists of str
-        The first cell of each names the row.
-    folded : bool
-        Whether it is only shown when asked for.
-    """
+class PageTable:
+    """A table of the page; the first cell of a row names it, and a folded table is shown when asked for."""
 
     caption: str
     head: list[str]
@@ -32,10 +21,10 @@ class Section:
 
     heading: str
     sentences: list[str] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    tables: list[PageTable] = field(default_factory=list)
 
 
-def number(value: Any) -> str:
+def number(value: SupportsFloat) -> str:
     """A number with four digits, or all of them if it is a whole one.
 
     Examples

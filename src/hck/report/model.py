@@ -1,25 +1,27 @@
 """What a fitted estimator is, and how it came to be so."""
 
 from types import FunctionType, ModuleType
-from typing import Any
 
 import numpy as np
 import torch
 
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.estimators.base import HCKEstimator
+from hck.estimators.inspection import categories_of, learned_parameters, n_training_points, scaling_kind
 from hck.kernels import Kernel, Product, Scaled, Sum
 from hck.plotting.cut import describe_leaves
 from hck.plotting.lengthscales import feature_labels, kernel_of, lengthscales
-from hck.report._text import Section, Table, in_bytes, number, plural
+from hck.report._text import PageTable, Section, in_bytes, number, plural
 from hck.selection import Selection
 
 _ESTIMATORS = (HCKRegressor, HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA)
 _FOLDED = 12  # longer tables are folded
 _CODE = (type, FunctionType, ModuleType)  # refers to more than a model
 
+Row = list[str]  # of a table: a name, and what is said of it
 
-def check_model(model: Any) -> HCKEstimator:
+
+def check_model(model: object) -> HCKEstimator:
     """A fitted estimator of ours, or an error."""
     if not isinstance(model, _ESTIMATORS):
         names = ", ".join(kind.__name__ for kind in _ESTIMATORS)
@@ -32,12 +34,13 @@ def check_model(model: Any) -> HCKEstimator:
 # What it is ---------------------------------------------------------------------------------------------
 
 
-def describe_model(model: Any) -> Section:
+def describe_model(model: HCKEstimator) -> Section:
     """A table of what the model is made of, and one of its lengthscales."""
+    scales, tables = _lengthscales(model)
     rows = [
         ["Estimator", type(model).__name__],
         ["Kernel", describe_kernel(kernel_of(model))],
-        *_lengthscale_rows(model),
+        *scales,
         *_noise_rows(model),
         *_structure_rows(model),
         ["Training points", number(n_training_points(model))],
@@ -45,8 +48,7 @@ def describe_model(model: Any) -> Section:
         ["Precision", str(model.dtype)],
         ["Memory", f"{in_bytes(held_bytes(model))}, training points included"],
     ]
-    tables = [Table("Settings", [], rows)]
-    return Section("The model", [], tables + _lengthscale_tables(model))
+    return Section("The model", [], [PageTable("Settings", [], rows), *tables])
 
 
 def describe_kernel(kernel: Kernel) -> str:
@@ -66,20 +68,16 @@ def describe_kernel(kernel: Kernel) -> str:
     return kernel.label
 
 
-def n_training_points(model: Any) -> int:
-    """How many points the model was fitted to."""
-    if model.trees_:
-        return model.trees_[0].n_points
-    if isinstance(model, HCKKernelPCA):
-        return len(model.eigenvectors_)
-    return len(model._used) if hasattr(model, "_used") else len(model._training_data().y)
+def rank_of(model: HCKEstimator) -> int:
+    """The rank that was chosen or given."""
+    return int(model.selection_.rank if hasattr(model, "selection_") else model.rank)
 
 
-def held_bytes(model: Any) -> int:
+def held_bytes(model: HCKEstimator) -> int:
     """The memory of all arrays that a model refers to, each counted once."""
     seen: set[int] = set()
     sizes: dict[int, int] = {}
-    stack = [model]
+    stack: list[object] = [model]
     while stack:
         item = stack.pop()
         if id(item) in seen:
@@ -103,84 +101,69 @@ def held_bytes(model: Any) -> int:
     return sum(sizes.values())
 
 
-def _lengthscale_rows(model: Any) -> list[list[str]]:
-    rows = []
+def _lengthscales(model: HCKEstimator) -> tuple[list[Row], list[PageTable]]:
+    """A row for each part of the kernel, and a table where each feature has its own."""
+    rows, tables = [], []
     for name, values in lengthscales(model).items():
-        label = _of_part("Lengthscale", name)
+        of_part = "" if name == "lengthscale" else f" ({name.rpartition('.')[0]})"
         if values.ndim == 0:
-            rows.append([label, f"{number(values)} for all features"])
+            rows.append([f"Lengthscale{of_part}", f"{number(values)} for all features"])
             continue
         features = feature_labels(model, len(values))
+        pairs = [[features[i], number(values[i])] for i in np.argsort(values, kind="stable")]
         low, high = (f"{number(values[i])} ({features[i]})" for i in (values.argmin(), values.argmax()))
-        rows.append([label, f"one for each feature, from {low} to {high}"])
-    return rows
+        rows.append([f"Lengthscale{of_part}", f"one for each feature, from {low} to {high}"])
+        head, folded = ["Feature", "Lengthscale"], len(pairs) > _FOLDED
+        tables.append(PageTable(f"Lengthscales{of_part}", head, pairs, folded))
+    return rows, tables
 
 
-def _lengthscale_tables(model: Any) -> list[Table]:
-    tables = []
-    for name, values in lengthscales(model).items():
-        if values.ndim:
-            features = feature_labels(model, len(values))
-            rows = [[features[i], number(values[i])] for i in np.argsort(values, kind="stable")]
-            head, folded = ["Feature", "Lengthscale"], len(rows) > _FOLDED
-            tables.append(Table(_of_part("Lengthscales", name), head, rows, folded))
-    return tables
-
-
-def _of_part(what: str, name: str) -> str:
-    """What is said of a parameter, and of which part of the kernel it is, if there are several."""
-    return what if name == "lengthscale" else f"{what} ({name.rpartition('.')[0]})"
-
-
-def _noise_rows(model: Any) -> list[list[str]]:
-    if isinstance(model, HCKGaussianProcessRegressor):
-        if np.ndim(model.noise_):
-            low, high = model.noise_.min(), model.noise_.max()
-            noise = f"variances given for each training point, from {number(low)} to {number(high)}"
-        else:
-            noise = f"variance {number(model.noise_)}, standard deviation {number(model.noise_**0.5)}"
-        trend = model.trend if isinstance(model.trend, str) else "a function"
-        known = ", ".join(number(each) for each in model.coefficients_[:8])
-        more = ", …" if len(model.coefficients_) > 8 else ""
-        return [["Noise", noise], ["Trend", f"{trend} ({known}{more})" if known else trend]]
+def _noise_rows(model: HCKEstimator) -> list[Row]:
     if isinstance(model, HCKKernelPCA):
         return [["Components", number(len(model.eigenvalues_))]]
-    scaling = model._scale_kind() or "none"
-    return [["Ridge (alpha)", number(model.selection_.alpha)], ["Scaling of features", scaling]]
+    if not isinstance(model, HCKGaussianProcessRegressor):
+        scaling = scaling_kind(model) or "none"
+        return [["Ridge (alpha)", number(model.selection_.alpha)], ["Scaling of features", scaling]]
+    if np.ndim(model.noise_):
+        low, high = model.noise_.min(), model.noise_.max()
+        noise = f"variances given for each training point, from {number(low)} to {number(high)}"
+    else:
+        noise = f"variance {number(model.noise_)}, standard deviation {number(model.noise_**0.5)}"
+    trend = model.trend if isinstance(model.trend, str) else "a function"
+    known = ", ".join(number(each) for each in model.coefficients_[:8])
+    more = ", …" if len(model.coefficients_) > 8 else ""
+    return [["Noise", noise], ["Trend", f"{trend} ({known}{more})" if known else trend]]
 
 
-def _structure_rows(model: Any) -> list[list[str]]:
-    approximation = model.approximation
+def _structure_rows(model: HCKEstimator) -> list[Row]:
+    approximation, trees = model.approximation, model.trees_
     rows = [["Approximation", approximation if isinstance(approximation, str) else repr(approximation)]]
-    shape = getattr(model, "selection_", model)
     if approximation != "exact":
-        rows.append(["Rank", number(int(shape.rank))])
-    if not model.trees_:
+        rows.append(["Rank", number(rank_of(model))])
+    if not trees:
         return rows
-    for name, label in (("partition", "Partition"), ("landmarks", "Landmarks")):
+    for name in ("partition", "landmarks"):
         value = getattr(model, name)
-        rows.append([label, value if isinstance(value, str) else f"given ({type(value).__name__})"])
-    first = model.trees_[0]
-    each = "" if len(model.trees_) == 1 else "; the first: "
-    rows.append(["Trees", plural(len(model.trees_), "tree")])
-    rows.append(["Leaves", f"{each.removeprefix('; ')}{describe_leaves(first)}, depth {first.depth}"])
-    return rows
+        given = value if isinstance(value, str) else f"given ({type(value).__name__})"
+        rows.append([name.capitalize(), given])
+    which = "" if len(trees) == 1 else "the first: "
+    leaves = f"{which}{describe_leaves(trees[0])}, depth {trees[0].depth}"
+    return [*rows, ["Trees", plural(len(trees), "tree")], ["Leaves", leaves]]
 
 
-def _features(model: Any) -> str:
+def _features(model: HCKEstimator) -> str:
     if not hasattr(model, "n_features_in_"):
         return "none: points are objects"
-    categories = getattr(model, "_categories", None)
-    more = (
-        "" if categories is None else f", of them {plural(len(categories.names), 'category', 'categories')}"
-    )
-    return number(int(model.n_features_in_)) + more
+    count, categories = number(int(model.n_features_in_)), categories_of(model)
+    if categories is None:
+        return count
+    return f"{count}, of them {plural(len(categories.names), 'category', 'categories')}"
 
 
 # How it came to be so -----------------------------------------------------------------------------------
 
 
-def describe_choice(model: Any) -> Section | None:
+def describe_choice(model: HCKEstimator) -> Section | None:
     """What was chosen or learned, and why; None where all was given."""
     if isinstance(model, HCKGaussianProcessRegressor):
         return _learned(model)
@@ -191,19 +174,15 @@ def describe_choice(model: Any) -> Section | None:
 def _selected(selection: Selection) -> Section:
     if not selection.candidates:
         return Section("What was chosen", ["Kernel, lengthscales and ridge were given."])
-    rows = [
-        [candidate.origin, number(candidate.alpha), number(candidate.loss)]
-        for candidate in selection.candidates
-    ]
-    head = ["Candidate", "Ridge (alpha)", "Loss"]
-    tables = [Table("Candidates, the best first", head, rows)]
+    rows = [[each.origin, number(each.alpha), number(each.loss)] for each in selection.candidates]
+    tables = [PageTable("Candidates, the best first", ["Candidate", "Ridge (alpha)", "Loss"], rows)]
     taken = "The first was taken."
     if len(selection.blend) > 1:
         taken = "Predictions are a mean of those of the best."
-        rows = [[candidate.origin, number(candidate.weight)] for candidate in selection.blend]
-        tables.append(Table("Weights in the mean", ["Candidate", "Weight"], rows))
+        rows = [[each.origin, number(each.weight)] for each in selection.blend]
+        tables.append(PageTable("Weights in the mean", ["Candidate", "Weight"], rows))
     if selection.notes:
-        tables.append(Table("Steps", [], [[note] for note in selection.notes]))
+        tables.append(PageTable("Steps", [], [[note] for note in selection.notes]))
     sentences = [
         "Kernels and ridges competed on observations that were left out of training: the smaller the loss, "
         f"the better. {taken}",
@@ -215,21 +194,15 @@ def _selected(selection: Selection) -> Section:
 def _learned(model: HCKGaussianProcessRegressor) -> Section:
     total, n = model.log_marginal_likelihood_value_, n_training_points(model)
     rows = [["Log-likelihood of the training data", number(total)], ["Per observation", number(total / n)]]
-    if not model.history_:
-        return Section("What was learned", ["Nothing: all parameters were given."], [_likelihood(rows)])
-    values = {**model.kernel_.parameters(), "noise": model.noise_}
-    rows += [
-        [name.capitalize(), number(float(value))]
-        for name, value in values.items()
-        if np.ndim(value) == 0 and name in model._space.split(model.theta_)
-    ]
-    steps = plural(len(model.history_), "step")
-    return Section(
-        "What was learned",
-        [f"Parameters are those of the largest likelihood that was found, in {steps}."],
-        [_likelihood(rows)],
-    )
-
-
-def _likelihood(rows: list[list[str]]) -> Table:
-    return Table("Likelihood", [], rows)
+    sentence = "Nothing: all parameters were given."
+    if model.history_:
+        steps = plural(len(model.history_), "step")
+        sentence = f"Parameters are those of the largest likelihood that was found, in {steps}."
+        learned = learned_parameters(model)
+        values = {**model.kernel_.parameters(), "noise": model.noise_}
+        rows += [
+            [name.capitalize(), number(float(value))]
+            for name, value in values.items()
+            if np.ndim(value) == 0 and name in learned
+        ]
+    return Section("What was learned", [sentence], [PageTable("Likelihood", [], rows)])

@@ -1,18 +1,24 @@
 """How good a model is on some data."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.metrics import confusion_matrix
 
 from hck import metrics
 from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA
-from hck.metrics import as_array
-from hck.report._text import Section, Table, number, plural
+from hck.estimators.base import HCKEstimator
+from hck.metrics import as_array, check_finite
+from hck.preparation.arrays import PointsLike
+from hck.report._text import PageTable, Section, number, plural
 
 MOST_CLASSES = 20  # of a confusion matrix
 _MOST_COMPONENTS = 20
+_NO_INTERVALS = (
+    "There are no intervals: the noise of new observations is not known, since that of the training points "
+    "was given one by one."
+)
 
 
 @dataclass(frozen=True)
@@ -24,19 +30,12 @@ class Regression:
     std: np.ndarray | None = None
     note: str = ""
 
-    @property
-    def n(self) -> int:
-        return len(self.y)
-
 
 @dataclass(frozen=True)
 class Classification:
     """Labels and predictions (n,); probabilities (n, classes), if they are known.
 
-    Attributes
-    ----------
-    known : ndarray of bool
-        Whether a label is one of the model's classes.
+    `known`, (n,), says whether a label is one of the model's classes.
     """
 
     y: np.ndarray
@@ -46,11 +45,7 @@ class Classification:
     proba: np.ndarray | None = None
 
     @property
-    def n(self) -> int:
-        return len(self.y)
-
-    @property
-    def labels(self) -> list[Any]:
+    def labels(self) -> list[object]:
         """The model's classes, and others that occur."""
         return list(dict.fromkeys([*self.classes.tolist(), *self.y.tolist()]))
 
@@ -61,13 +56,12 @@ Outcome = Regression | Classification | None  # None: there is nothing to compar
 # Predictions --------------------------------------------------------------------------------------------
 
 
-def predict(model: Any, X: Any, y: Any) -> Outcome:
+def predict(model: HCKEstimator, X: PointsLike, y: ArrayLike | None) -> Outcome:
     """What a model says of data, beside what was observed."""
     if isinstance(model, HCKKernelPCA):
         return None
-    name = type(model).__name__
     if y is None:
-        raise ValueError(f"a report of a {name} needs the targets, y")
+        raise ValueError(f"a report of a {type(model).__name__} needs the targets, y")
     y = as_array(y)
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if len(y) != n:
@@ -75,17 +69,14 @@ def predict(model: Any, X: Any, y: Any) -> Outcome:
     return _classify(model, X, y) if isinstance(model, HCKClassifier) else _regress(model, X, y)
 
 
-def _regress(model: Any, X: Any, y: np.ndarray) -> Regression:
+def _regress(model: HCKEstimator, X: PointsLike, y: np.ndarray) -> Regression:
     std, note = None, ""
-    if isinstance(model, HCKGaussianProcessRegressor) and not np.ndim(model.noise_):
-        mean, std = (as_array(part) for part in model.predict(X, return_std=True, observed=True))
-    else:
+    if not isinstance(model, HCKGaussianProcessRegressor):
         mean = as_array(model.predict(X))
-        if isinstance(model, HCKGaussianProcessRegressor):
-            note = (
-                "There are no intervals: the noise of new observations is not known, since that of the "
-                "training points was given one by one."
-            )
+    elif np.ndim(model.noise_):
+        mean, note = as_array(model.predict(X)), _NO_INTERVALS
+    else:
+        mean, std = (as_array(part) for part in model.predict(X, return_std=True, observed=True))
     try:
         y = y.astype(float)
     except (TypeError, ValueError):
@@ -93,12 +84,11 @@ def _regress(model: Any, X: Any, y: np.ndarray) -> Regression:
     y, mean = y.reshape(len(y), -1), mean.reshape(len(mean), -1)
     if y.shape != mean.shape:
         raise ValueError(f"y has {y.shape[1]} targets, but the model predicts {mean.shape[1]}")
-    if not np.isfinite(y).all():
-        raise ValueError("y contains NaN or infinity")
+    check_finite(y=y)
     return Regression(y, mean, std, note)
 
 
-def _classify(model: HCKClassifier, X: Any, y: np.ndarray) -> Classification:
+def _classify(model: HCKClassifier, X: PointsLike, y: np.ndarray) -> Classification:
     y = y.reshape(len(y), -1)[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
         raise ValueError(f"y must be labels of shape (n_samples,), got {y.shape}")
@@ -116,36 +106,32 @@ def _classify(model: HCKClassifier, X: Any, y: np.ndarray) -> Classification:
 # Scores -------------------------------------------------------------------------------------------------
 
 
-def describe_scores(model: Any, outcome: Outcome) -> Section:
+def describe_scores(model: HCKEstimator, outcome: Outcome) -> Section:
     """Tables of how good the predictions are."""
     if isinstance(outcome, Regression):
         return _regression_scores(outcome)
     if isinstance(outcome, Classification):
         return _class_scores(outcome)
-    shares = model.explained_variance_ratio_[:_MOST_COMPONENTS]
-    rows = [
-        [f"{k + 1}", number(model.eigenvalues_[k]), f"{100 * share:.3g} %"] for k, share in enumerate(shares)
-    ]
-    head = ["Component", "Eigenvalue", "Share of the variance"]
-    return Section(
-        "How good it is",
-        [f"The components hold {100 * model.explained_variance_ratio_.sum():.3g} % of the variance."],
-        [Table("Components", head, rows)],
-    )
+    shares, values = model.explained_variance_ratio_, model.eigenvalues_
+    few = range(min(len(shares), _MOST_COMPONENTS))
+    rows = [[f"{k + 1}", number(values[k]), f"{100 * shares[k]:.3g} %"] for k in few]
+    table = PageTable("Components", ["Component", "Eigenvalue", "Share of the variance"], rows)
+    sentence = f"The components hold {100 * shares.sum():.3g} % of the variance."
+    return Section("How good it is", [sentence], [table])
 
 
 def _regression_scores(outcome: Regression) -> Section:
     columns = [metrics.scores(*pair, outcome.std) for pair in zip(outcome.y.T, outcome.mean.T, strict=True)]
-    several = len(columns) > 1
-    head = ["", *([f"Target {k}" for k in range(len(columns))] if several else ["Value"]), "Meaning"]
+    targets = ["Value"] if len(columns) == 1 else [f"Target {k}" for k in range(len(columns))]
+    head = ["", *targets, "Meaning"]
     rows = [_row(name, *(column[name] for column in columns)) for name in columns[0]]
-    sentences = [f"On {plural(outcome.n, 'point')} of the given data.", outcome.note]
-    return Section("How good it is", [s for s in sentences if s], [Table("Scores", head, rows)])
+    sentences = [f"On {plural(len(outcome.y), 'point')} of the given data.", outcome.note]
+    return Section("How good it is", [s for s in sentences if s], [PageTable("Scores", head, rows)])
 
 
 def _class_scores(outcome: Classification) -> Section:
     rows = [_row(name, value) for name, value in class_scores(outcome).items()]
-    sentences = [f"On {plural(outcome.n, 'point')} of the given data."]
+    sentences = [f"On {plural(len(outcome.y), 'point')} of the given data."]
     strange = int((~outcome.known).sum())
     if strange:
         sentences.append(
@@ -156,7 +142,7 @@ def _class_scores(outcome: Classification) -> Section:
         sentences.append("There are no probabilities: the model was fitted with leave_one_out=False.")
     if len(outcome.labels) > MOST_CLASSES:
         sentences.append(f"There is no confusion matrix: it would have {len(outcome.labels):,} classes.")
-    return Section("How good it is", sentences, [Table("Scores", ["", "Value", "Meaning"], rows)])
+    return Section("How good it is", sentences, [PageTable("Scores", ["", "Value", "Meaning"], rows)])
 
 
 def class_scores(outcome: Classification) -> dict[str, float]:

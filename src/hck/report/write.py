@@ -3,18 +3,27 @@
 import os
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+
+from numpy.typing import ArrayLike
 
 from hck._version import __version__
 from hck.backend.files import replacing
+from hck.estimators.base import HCKEstimator
 from hck.plotting.style import need_matplotlib
+from hck.preparation.arrays import PointsLike
 from hck.report.figures import pictures
 from hck.report.model import check_model, describe_choice, describe_model
 from hck.report.scores import Confusion, describe_scores, predict
 
 
 def write_report(
-    model: Any, X: Any, y: Any, path: str | os.PathLike[str], *, title: str | None = None, force: bool = False
+    model: HCKEstimator,
+    X: PointsLike,
+    y: ArrayLike | None,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    force: bool = False,
 ) -> Path:
     """Write a page about a fitted estimator and how good it is on some data.
 
@@ -60,7 +69,7 @@ def write_report(
     return target
 
 
-def render(model: Any, X: Any, y: Any, title: str | None = None) -> str:
+def render(model: HCKEstimator, X: PointsLike, y: ArrayLike | None, title: str | None = None) -> str:
     """The page as text."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
