@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as PrintedTable
 
 from hck.backend.files import replacing
 from hck.cli._options import DEVICES, TIMES
@@ -129,23 +129,25 @@ def show(result: Mapping[str, object], as_json: bool, title: str = "") -> None:
     if as_json:
         say(json.dumps(_plain(result), indent=1, default=str, allow_nan=False))
         return
-    table = Table(title=title or None, show_header=False, title_justify="left")
+    table = PrintedTable(title=title or None, show_header=False, title_justify="left")
     for name, value in result.items():
         table.add_row(name.replace("_", " "), f"{value:.5g}" if isinstance(value, float) else str(value))
     say(table)
 
 
-def tabulate(head: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
-    """Print a table, of numbers but for the first column."""
-    table = Table(title=title)
+def tabulate(
+    head: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, numbers: bool = True
+) -> None:
+    """Print a table; numbers, in all columns but the first, end below each other."""
+    table = PrintedTable(title=title)
     for k, name in enumerate(head):
-        table.add_column(name, justify="right" if k else "left", no_wrap=not k)
+        table.add_column(name, justify="right" if numbers and k else "left", no_wrap=not k)
     for row in rows:
         table.add_row(*row)
     say(table)
 
 
-def say(result: str | Table) -> None:
+def say(result: str | PrintedTable) -> None:
     """Print text or a table; if nobody reads it, that is all right, since the work is done."""
     console = Console()
     with console.capture() as printed:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.models import OptionInfo
 
 from hck.backend.kinds import DEVICE_NAMES, KINDS
 
@@ -22,9 +23,18 @@ KERNELS = (
 APPROXIMATIONS = ("hierarchical", "compositional", "independent", "exact", "nystrom", "fourier", "tapered")
 
 
-def known(names: tuple[str, ...]) -> Callable[[str], list[str]]:
-    """For shell completion."""
-    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
+def given(help: str, **more: Any) -> OptionInfo:
+    """An option without a default that says something."""
+    return typer.Option(help=help, show_default=False, **more)
+
+
+def chosen(help: str, names: tuple[str, ...], default: bool | str = True) -> OptionInfo:
+    """An option whose value the shell completes."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return typer.Option(help=help, show_default=default, autocompletion=complete)
 
 
 class Task(StrEnum):
@@ -38,14 +48,12 @@ class Task(StrEnum):
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-Device = Annotated[str, typer.Option(help="cpu or cuda.", autocompletion=known(DEVICES))]
+Device = Annotated[str, chosen("cpu or cuda.", DEVICES)]
 Model = Annotated[Path, typer.Argument(help="A folder that `hck fit` wrote.", show_default=False)]
 Data = Annotated[
     Path, typer.Argument(help="CSV, parquet, npz or LIBSVM text (also .gz, .bz2, .xz).", show_default=False)
 ]
-Target = Annotated[
-    str | None, typer.Option(help="The column to predict (CSV and parquet).", show_default=False)
-]
+Target = Annotated[str | None, given("The column to predict (CSV and parquet).")]
 Part = Annotated[
     str | None,
     typer.Option(help="Of an npz file with X_train, X_test, …: which. By default train to learn, else test."),

@@ -73,8 +73,11 @@ def for_model(
     return _arranged(model, table.X, path), table.y
 
 
-def known_target(model: "HCKEstimator", y: np.ndarray | None, path: Path) -> np.ndarray:
-    """The target, if it is there and of the kind that a model predicts."""
+def for_scoring(
+    model: "HCKEstimator", path: Path, target: str | None, part: str | None
+) -> tuple[Features, np.ndarray]:
+    """The features, and the target, which must be there and of the kind that a model predicts."""
+    X, y = for_model(model, path, target, part)
     if y is None:
         raise ValueError(f"{path.name} does not have the target; name it with --target")
     if not hasattr(model, "classes_"):
@@ -84,7 +87,7 @@ def known_target(model: "HCKEstimator", y: np.ndarray | None, path: Path) -> np.
             f"{path.name}: the target is never one of the model's classes ({listed(model.classes_, 5)}), but "
             f"for example {_first(y)}"
         )
-    return y
+    return X, y
 
 
 def rows(X: Features, which: np.ndarray | slice) -> Features:

@@ -41,7 +41,7 @@ def compare(
     contest: Contest,
     training: option.Training,
     *,
-    out: Annotated[Path | None, typer.Option(help="A CSV file for the table.", show_default=False)] = None,
+    out: Annotated[Path | None, option.given("A CSV file for the table.")] = None,
     output: option.Output,
 ) -> None:
     """Different kernels side by side, with the same rank: a fifth of the rows is held out.

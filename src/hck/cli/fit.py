@@ -15,6 +15,7 @@ from hck.cli._common import as_time, check_device, free_folder, one_of, progress
 if TYPE_CHECKING:
     from hck.estimators.base import HCKEstimator
 
+_KERNELS, _APPROXIMATIONS = ", ".join(option.KERNELS), ", ".join(option.APPROXIMATIONS)
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)  # of intervals that predictions can have
 
 
@@ -27,37 +28,18 @@ class Learning:
         option.Task, typer.Option(help="What to learn; auto looks at the target. gp: a Gaussian process.")
     ] = option.Task.auto
     fit_time: Annotated[
-        str | None,
-        typer.Option(
-            help="fast, balanced, best, or seconds.",
-            autocompletion=option.known(option.TIMES),
-            show_default="balanced",
-        ),
+        str | None, option.chosen("fast, balanced, best, or seconds.", option.TIMES, "balanced")
     ] = None
     kernel: Annotated[
         str | None,
-        typer.Option(
-            help=f"The base kernel: {', '.join(option.KERNELS)}; chosen if it is not given.",
-            autocompletion=option.known(option.KERNELS),
-            show_default=False,
-        ),
+        option.chosen(f"The base kernel: {_KERNELS}; chosen if it is not given.", option.KERNELS, False),
     ] = None
     approximation: Annotated[
-        str,
-        typer.Option(
-            help=f"What stands in for the kernel: {', '.join(option.APPROXIMATIONS)}.",
-            autocompletion=option.known(option.APPROXIMATIONS),
-        ),
+        str, option.chosen(f"What stands in for the kernel: {_APPROXIMATIONS}.", option.APPROXIMATIONS)
     ] = "hierarchical"
-    rank: Annotated[
-        int | None, typer.Option(min=1, help="r; chosen if it is not given.", show_default=False)
-    ] = None
-    n_trees: Annotated[
-        int | None, typer.Option(min=1, help="Trees to average; chosen if not given.", show_default=False)
-    ] = None
-    memory: Annotated[
-        str | None, typer.Option(help="That training may take, such as 4GiB.", show_default=False)
-    ] = None
+    rank: Annotated[int | None, option.given("r; chosen if it is not given.", min=1)] = None
+    n_trees: Annotated[int | None, option.given("Trees to average; chosen if not given.", min=1)] = None
+    memory: Annotated[str | None, option.given("That training may take, such as 4GiB.")] = None
 
     def settings(self) -> dict[str, Any]:
         """Parameters of an estimator, those that were given."""
@@ -69,7 +51,7 @@ class Learning:
 
 def fit(
     data: option.Data,
-    out: Annotated[Path, typer.Option(help="The folder for the model.", show_default=False)],
+    out: Annotated[Path, option.given("The folder for the model.")],
     learning: Learning,
     training: option.Training,
     output: option.Output,

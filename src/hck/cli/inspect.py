@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hck.cli import _options as option
 from hck.cli._common import busy, free, show
 
@@ -59,8 +57,8 @@ class Source:
 
 def report(
     model: option.Model,
-    data: Annotated[Path, typer.Option(help="Test data, with the target.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="The HTML file.", show_default=False)],
+    data: Annotated[Path, option.given("Test data, with the target.")],
+    out: Annotated[Path, option.given("The HTML file.")],
     source: Source,
     output: option.Output,
 ) -> None:
@@ -68,14 +66,13 @@ def report(
 
     [bold]hck report model/ --data test.csv --out report.html[/bold]
     """
-    from hck.cli._tables import for_model, known_target
+    from hck.cli._tables import for_scoring
     from hck.persistence import load
     from hck.report import write_report
 
     free(out, output.force)
     loaded = load(model)
-    X, y = for_model(loaded, data, source.target, source.part)
-    y = known_target(loaded, y, data)
+    X, y = for_scoring(loaded, data, source.target, source.part)
     with busy("predicting and drawing …", output.quiet):
         write_report(loaded, X, y, out, title=f"{model.name} on {data.name}", force=output.force)
     show({"report": str(out), "bytes": out.stat().st_size}, output.as_json)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from hck.backend.kinds import kind_of
 from hck.cli import _options as option
@@ -39,7 +38,11 @@ def reproduce(
     from hck.experiments import EXPERIMENTS, Options
 
     if not names:
-        _list({each.name: each.title for each in EXPERIMENTS.values()}, shown.as_json)
+        titles = {each.name: each.title for each in EXPERIMENTS.values()}
+        if shown.as_json:
+            show(titles, True)
+        else:
+            tabulate(["name", "what it shows"], titles.items(), numbers=False)
         return
     unknown = [name for name in names if name not in (*EXPERIMENTS, "all")]
     if unknown:
@@ -52,16 +55,6 @@ def reproduce(
             say(drawn[name])
     if shown.as_json:
         show(drawn, True)
-
-
-def _list(titles: dict[str, str], as_json: bool) -> None:
-    if as_json:
-        show(titles, True)
-        return
-    table = Table("name", "what it shows")
-    for name, title in titles.items():
-        table.add_row(name, title)
-    say(table)
 
 
 def bench(

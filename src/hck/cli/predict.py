@@ -33,9 +33,7 @@ class Asked:
         ),
     ] = _USUAL
     part: option.Part = None
-    device: Annotated[
-        str | None, typer.Option(help="cpu or cuda; by default where it was trained.", show_default=False)
-    ] = None
+    device: Annotated[str | None, option.given("cpu or cuda; by default where it was trained.")] = None
 
     def load(self, model: Path) -> "HCKEstimator":
         """A saved model, on the device, if it knows intervals of the level."""
@@ -49,7 +47,7 @@ class Asked:
 def predict(
     model: option.Model,
     data: option.Data,
-    out: Annotated[Path, typer.Option(help="The CSV file for predictions.", show_default=False)],
+    out: Annotated[Path, option.given("The CSV file for predictions.")],
     asked: Asked,
     output: option.Output,
 ) -> None:
@@ -82,11 +80,10 @@ def evaluate(
 
     [bold]hck evaluate model/ test.csv[/bold]
     """
-    from hck.cli._tables import for_model, known_target
+    from hck.cli._tables import for_scoring
 
     loaded = asked.load(model)
-    X, y = for_model(loaded, data, target, asked.part)
-    y = known_target(loaded, y, data)
+    X, y = for_scoring(loaded, data, target, asked.part)
     columns = predictions(loaded, X, asked.level, bool(progress(shown.quiet)))
     show(scores(loaded, columns, y, asked.level), shown.as_json, f"{model} on {data.name}")
 

@@ -34,7 +34,7 @@ def check_model(model: object) -> HCKEstimator:
 # What it is ---------------------------------------------------------------------------------------------
 
 
-def describe_model(model: HCKEstimator) -> Section:
+def model_section(model: HCKEstimator) -> Section:
     """A table of what the model is made of, and one of its lengthscales."""
     scales, tables = _lengthscales(model)
     rows = [
@@ -163,7 +163,7 @@ def _features(model: HCKEstimator) -> str:
 # How it came to be so -----------------------------------------------------------------------------------
 
 
-def describe_choice(model: HCKEstimator) -> Section | None:
+def choice_section(model: HCKEstimator) -> Section | None:
     """What was chosen or learned, and why; None where all was given."""
     if isinstance(model, HCKGaussianProcessRegressor):
         return _learned(model)

@@ -106,7 +106,7 @@ def _classify(model: HCKClassifier, X: PointsLike, y: np.ndarray) -> Classificat
 # Scores -------------------------------------------------------------------------------------------------
 
 
-def describe_scores(model: HCKEstimator, outcome: Outcome) -> Section:
+def scores_section(model: HCKEstimator, outcome: Outcome) -> Section:
     """Tables of how good the predictions are."""
     if isinstance(outcome, Regression):
         return _regression_scores(outcome)

@@ -12,8 +12,8 @@ from hck.estimators.base import HCKEstimator
 from hck.plotting.style import need_matplotlib
 from hck.preparation.arrays import PointsLike
 from hck.report.figures import pictures
-from hck.report.model import check_model, describe_choice, describe_model
-from hck.report.scores import Confusion, describe_scores, predict
+from hck.report.model import check_model, choice_section, model_section
+from hck.report.scores import Confusion, predict, scores_section
 
 
 def write_report(
@@ -74,7 +74,7 @@ def render(model: HCKEstimator, X: PointsLike, y: ArrayLike | None, title: str |
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     outcome, now = predict(model, X, y), datetime.now().astimezone()
-    sections = [describe_model(model), describe_choice(model), describe_scores(model, outcome)]
+    sections = [model_section(model), choice_section(model), scores_section(model, outcome)]
     environment = Environment(
         loader=PackageLoader("hck.report"),
         autoescape=True,
