@@ -1,12 +1,13 @@
 """All commands."""
 
 import sys
+import warnings
 from typing import Annotated
 
 import typer
 
 from hck._version import __version__
-from hck.cli._common import explain, one_line_warnings
+from hck.cli._common import explain, warn
 from hck.cli._options import grouped
 from hck.cli.compare import compare
 from hck.cli.fit import fit
@@ -44,7 +45,7 @@ for _command in (fit, predict, evaluate, info, report, compare, reproduce, bench
 
 def run() -> None:
     """Run a command; what went wrong is said in a line, with an exit code of 1, or 130 if interrupted."""
-    one_line_warnings()
+    warnings.showwarning = warn
     try:
         app()
     except KeyboardInterrupt:

@@ -5,10 +5,10 @@ import math
 import os
 import sys
 import traceback
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
 from rich.table import Table as PrintedTable
@@ -16,6 +16,10 @@ from rich.table import Table as PrintedTable
 from hck.backend.files import replacing
 from hck.cli._options import DEVICES, TIMES
 
+if TYPE_CHECKING:
+    from hck.estimators.base import HCKEstimator
+
+Estimator: TypeAlias = "HCKEstimator"  # known by name, since torch is imported where it is needed
 messages = Console(stderr=True)  # results go to stdout, so that they can be piped
 
 
@@ -35,11 +39,6 @@ def warn(message: Warning | str, category: type[Warning], *_: object, **__: obje
     """Say in a line what a warning says to people; what it says to programmers is left out."""
     if issubclass(category, UserWarning):
         print(f"hck: {' '.join(str(message).split())}", file=sys.stderr)
-
-
-def one_line_warnings() -> None:
-    """From now on, warnings are lines without paths."""
-    warnings.showwarning = warn
 
 
 def progress(quiet: bool) -> int:

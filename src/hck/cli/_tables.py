@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from hck.cli._common import Estimator
 from hck.datasets import Table, read_table
 from hck.datasets.npz import parts_of
 from hck.datasets.read import format_of
@@ -14,8 +15,6 @@ from hck.datasets.table import Features, listed, refuse_records
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from hck.estimators.base import HCKEstimator
 
 MOST_CLASSES = 20  # of whole numbers, to be taken as classes
 _NEARLY = 0.9  # of a column, so that the rest look like mistakes
@@ -58,7 +57,7 @@ def check_task(task: str, y: np.ndarray, path: Path) -> None:
 
 
 def for_model(
-    model: "HCKEstimator", path: Path, target: str | None = None, part: str | None = None
+    model: Estimator, path: Path, target: str | None = None, part: str | None = None
 ) -> tuple[Features, np.ndarray | None]:
     """The features that a model was trained with, and the target if the table has it."""
     # LIBSVM text leaves out last columns that are 0, but a model knows how many there are.
@@ -74,7 +73,7 @@ def for_model(
 
 
 def for_scoring(
-    model: "HCKEstimator", path: Path, target: str | None, part: str | None
+    model: Estimator, path: Path, target: str | None, part: str | None
 ) -> tuple[Features, np.ndarray]:
     """The features, and the target, which must be there and of the kind that a model predicts."""
     X, y = for_model(model, path, target, part)
@@ -105,7 +104,7 @@ def _part(path: Path, part: str | None, usual: str) -> str | None:
     return part
 
 
-def _arranged(model: "HCKEstimator", X: Features, path: Path) -> Features:
+def _arranged(model: Estimator, X: Features, path: Path) -> Features:
     """Columns as the model knows them: by name, if both have names."""
     from hck.estimators.inspection import categories_of
 

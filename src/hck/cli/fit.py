@@ -4,16 +4,13 @@ import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from hck.cli import _options as option
-from hck.cli._common import as_time, check_device, free_folder, one_of, progress, show
-
-if TYPE_CHECKING:
-    from hck.estimators.base import HCKEstimator
+from hck.cli._common import Estimator, as_time, check_device, free_folder, one_of, progress, show
 
 _KERNELS, _APPROXIMATIONS = ", ".join(option.KERNELS), ", ".join(option.APPROXIMATIONS)
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)  # of intervals that predictions can have
@@ -83,7 +80,7 @@ def fit(
     show(result, output.as_json, f"learned {table.target_name or 'y'}")
 
 
-def make_model(task: str, fit_time: str | float, settings: dict[str, Any]) -> "HCKEstimator":
+def make_model(task: str, fit_time: str | float, settings: dict[str, Any]) -> Estimator:
     """An estimator for a task; `fit_time` is not for processes."""
     from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
 
@@ -93,7 +90,7 @@ def make_model(task: str, fit_time: str | float, settings: dict[str, Any]) -> "H
     return kind(fit_time=fit_time, **settings)
 
 
-def _left_out(model: "HCKEstimator", task: str, y: np.ndarray) -> dict[str, Any]:
+def _left_out(model: Estimator, task: str, y: np.ndarray) -> dict[str, Any]:
     """How well left-out training points are predicted, which needs no other data."""
     from hck import metrics
     from hck.estimators.inspection import has_left_out

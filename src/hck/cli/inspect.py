@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from hck.cli import _options as option
-from hck.cli._common import busy, free, show
-
-if TYPE_CHECKING:
-    from hck.estimators.base import HCKEstimator
+from hck.cli._common import Estimator, busy, free, show
 
 
 def info(model: option.Model, as_json: option.AsJson = False) -> None:
@@ -19,7 +16,7 @@ def info(model: option.Model, as_json: option.AsJson = False) -> None:
     show(facts_of(load(model, "cpu")) | {"bytes_on_disk": size}, as_json, str(model))
 
 
-def facts_of(model: "HCKEstimator") -> dict[str, Any]:
+def facts_of(model: Estimator) -> dict[str, Any]:
     """A model in a few names and values."""
     notes = getattr(model, "notes_", {})
     found: dict[str, Any] = {"estimator": type(model).__name__}

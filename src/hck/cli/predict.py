@@ -10,11 +10,10 @@ import typer
 from hck.backend.kinds import DEVICE_NAMES
 from hck.backend.progress import track
 from hck.cli import _options as option
-from hck.cli._common import check_device, free, progress, show, write
+from hck.cli._common import Estimator, check_device, free, progress, show, write
 
 if TYPE_CHECKING:
     from hck.datasets.table import Features
-    from hck.estimators.base import HCKEstimator
 
 _BLOCK = 50_000  # points whose predictions are one step of the progress
 _USUAL = 0.95
@@ -35,7 +34,7 @@ class Asked:
     part: option.Part = None
     device: Annotated[str | None, option.given("cpu or cuda; by default where it was trained.")] = None
 
-    def load(self, model: Path) -> "HCKEstimator":
+    def load(self, model: Path) -> Estimator:
         """A saved model, on the device, if it knows intervals of the level."""
         from hck.persistence import load
 
@@ -92,7 +91,7 @@ def evaluate(
 
 
 def predictions(
-    model: "HCKEstimator", X: "Features", level: float = _USUAL, verbose: bool = False
+    model: Estimator, X: "Features", level: float = _USUAL, verbose: bool = False
 ) -> dict[str, np.ndarray]:
     """Columns of predictions: with lower and upper ends, or with probabilities, where they are known."""
     from hck.cli._tables import rows
@@ -103,7 +102,7 @@ def predictions(
     return {name: np.concatenate([each[name] for each in found]) for name in found[0]}
 
 
-def _predictions(model: "HCKEstimator", X: "Features", level: float) -> dict[str, np.ndarray]:
+def _predictions(model: Estimator, X: "Features", level: float) -> dict[str, np.ndarray]:
     if hasattr(model, "classes_"):
         found = {"prediction": model.predict(X)}
         if getattr(model, "calibration_", None) is not None:
@@ -121,7 +120,7 @@ def _predictions(model: "HCKEstimator", X: "Features", level: float) -> dict[str
     return found if half is None else found | {"lower": value - half, "upper": value + half}
 
 
-def half_width(model: "HCKEstimator", level: float) -> float | None:
+def half_width(model: Estimator, level: float) -> float | None:
     """Half the width of intervals of a level, of a process in standard deviations; None: there are none."""
     if hasattr(model, "posterior_"):
         from scipy.special import ndtri
@@ -144,7 +143,7 @@ def half_width(model: "HCKEstimator", level: float) -> float | None:
 
 
 def scores(
-    model: "HCKEstimator", columns: dict[str, np.ndarray], y: np.ndarray, level: float = _USUAL
+    model: Estimator, columns: dict[str, np.ndarray], y: np.ndarray, level: float = _USUAL
 ) -> dict[str, float]:
     """Metrics of a model's predictions of data."""
     from hck import metrics

@@ -1,21 +1,16 @@
 """The structure of the matrix."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hck.partition import Tree
-from hck.plotting.cut import Cut, check_tree, describe_leaves
-from hck.plotting.style import MOST_SHAPES, RED, SEQUENTIAL, panel, percent, thousands
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from hck.plotting.cut import MOST_SHAPES, Cut, check_tree, describe_leaves
+from hck.plotting.style import RED, SEQUENTIAL, Axes, panel, percent, thousands
 
 _MOST_BLOCKS = 2048  # on the diagonal: smaller ones are smaller than a dot
 _MOST_LEVELS = 8  # with a line of the legend each
 
 
-def plot_blocks(tree: Tree, rank: int | None = None, *, ax: "Axes | None" = None) -> "Axes":
+def plot_blocks(tree: Tree, rank: int | None = None, *, ax: "Axes | None" = None) -> Axes:
     """Draw which blocks of the kernel matrix are dense, and which are of low rank.
 
     Rows and columns are the points in the tree's order. Leaves are dense blocks on the diagonal; between two
@@ -71,7 +66,7 @@ def _colours(levels: int) -> list[str]:
     return [to_hex(colour) for colour in matplotlib.colormaps[SEQUENTIAL](places)]
 
 
-def _squares(ax: "Axes", cut: Cut, nodes: np.ndarray, colour: str) -> None:
+def _squares(ax: Axes, cut: Cut, nodes: np.ndarray, colour: str) -> None:
     """Nodes as squares on the diagonal. Those of children cover them, up to what is between the children."""
     from matplotlib.collections import PolyCollection
 
@@ -88,7 +83,7 @@ def _squares(ax: "Axes", cut: Cut, nodes: np.ndarray, colour: str) -> None:
         ax.add_collection(drawn)
 
 
-def _edges(ax: "Axes", cut: Cut) -> None:
+def _edges(ax: Axes, cut: Cut) -> None:
     """Lines between the blocks of nodes with more than two children, where there are few."""
     from matplotlib.collections import LineCollection
 
@@ -102,7 +97,7 @@ def _edges(ax: "Axes", cut: Cut) -> None:
         ax.add_collection(LineCollection(lines, colors="white", linewidths=0.5))
 
 
-def _legend(ax: "Axes", tree: Tree, colours: list[str], rank: int | None) -> None:
+def _legend(ax: Axes, tree: Tree, colours: list[str], rank: int | None) -> None:
     from matplotlib.patches import Patch
 
     host = tree.host

@@ -1,15 +1,10 @@
 """Whether intervals hold as many observations, and classes occur as often, as they say."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hck.metrics import as_array, calibration_curve, check_classes, reliability_curve, vectors
-from hck.plotting.style import BLUE, GREY, INK, MARKERS, PALETTE, panel, plain
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from hck.plotting.style import BLUE, GREY, INK, MARKERS, PALETTE, Axes, panel, plain
 
 _MOST_LINES = 6  # classes with a line of their own
 _FEW = 5  # points that say little of a probability
@@ -19,7 +14,7 @@ Curve = tuple[np.ndarray, np.ndarray, np.ndarray]  # as of `reliability_curve`
 
 def plot_interval_calibration(
     y: ArrayLike, mean: ArrayLike, std: ArrayLike, levels: ArrayLike = 19, *, ax: "Axes | None" = None
-) -> "Axes":
+) -> Axes:
     """Draw the share of observations inside central intervals against the intervals' level.
 
     On the line they are equal. In the band around it the difference may be chance: 95 % of the shares of as
@@ -55,7 +50,7 @@ def plot_interval_calibration(
     return ax
 
 
-def _draw_chance(ax: "Axes", n: int) -> None:
+def _draw_chance(ax: Axes, n: int) -> None:
     """The band in which the shares of n independent observations are."""
     p = np.linspace(0, 1, 101)
     width = 1.96 * np.sqrt(p * (1 - p) / n)
@@ -70,7 +65,7 @@ def plot_reliability(
     bins: int = 10,
     *,
     ax: "Axes | None" = None,
-) -> "Axes":
+) -> Axes:
     """Draw how often classes occur against the probability that they were given.
 
     On the line they are equal. With two classes, one line: of the second. With up to six, one of each. With
@@ -130,7 +125,7 @@ def _of_many(predicted: np.ndarray, shares: np.ndarray, counts: np.ndarray) -> C
     return predicted[many], shares[many], counts[many]
 
 
-def _draw_ideal(ax: "Axes") -> None:
+def _draw_ideal(ax: Axes) -> None:
     """A square with the line on which shares are as they should be."""
     ax.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle="--", label="ideal")
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")

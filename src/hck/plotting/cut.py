@@ -6,6 +6,9 @@ import numpy as np
 
 from hck.partition import Tree
 
+MOST_POINTS = 20_000  # that are drawn one by one
+MOST_SHAPES = 1000  # of which a file for vector graphics holds each
+
 
 @dataclass(frozen=True)
 class Cut:

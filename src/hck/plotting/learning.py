@@ -1,19 +1,15 @@
 """How a likelihood grew."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from hck.metrics import as_array
-from hck.plotting.style import BLUE, INK, panel
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from sklearn.base import BaseEstimator
+from hck.plotting.style import BLUE, INK, Axes, panel
 
 
-def plot_learning(model: "BaseEstimator | Sequence[float]", *, ax: "Axes | None" = None) -> "Axes":
+def plot_learning(model: BaseEstimator | Sequence[float], *, ax: "Axes | None" = None) -> Axes:
     """Draw the log-likelihood per observation at each step of learning.
 
     Steps with fresh trees or points are noisy. Where the first steps are far below all others, they are
@@ -53,7 +49,7 @@ def plot_learning(model: "BaseEstimator | Sequence[float]", *, ax: "Axes | None"
     return ax
 
 
-def _history(model: "BaseEstimator | Sequence[float]") -> np.ndarray:
+def _history(model: BaseEstimator | Sequence[float]) -> np.ndarray:
     if hasattr(model, "get_params") and not hasattr(model, "history_"):
         raise TypeError(
             f"this {type(model).__name__} has no likelihood that was maximised step by step: pass a "
@@ -65,7 +61,7 @@ def _history(model: "BaseEstimator | Sequence[float]") -> np.ndarray:
     return history
 
 
-def _focus(ax: "Axes", values: np.ndarray) -> None:
+def _focus(ax: Axes, values: np.ndarray) -> None:
     """Leave the first steps out where they would make all others look the same."""
     low, middle, high = values.min(), np.quantile(values, 0.1), values.max()
     if len(values) >= 20 and middle - low > 2 * (high - middle) > 0:

@@ -2,28 +2,24 @@
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from hck.kernels import Kernel, make_kernel
 from hck.metrics import as_array
-from hck.plotting.style import MARKERS, PALETTE, panel, plain, suit_scale
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from sklearn.base import BaseEstimator
+from hck.plotting.style import MARKERS, PALETTE, Axes, panel, plain, suit_scale
 
 
 def plot_lengthscales(
-    model: "BaseEstimator | Kernel",
+    model: BaseEstimator | Kernel,
     feature_names: Sequence[str] | None = None,
     top: int = 30,
     *,
     unit: ArrayLike | None = None,
     ax: "Axes | None" = None,
-) -> "Axes":
+) -> Axes:
     """Draw the lengthscale of each feature, the shortest first: those matter most.
 
     Lengthscales of the regressor and the classifier are those of the scaled features. Those of a Gaussian
@@ -88,7 +84,7 @@ def plot_lengthscales(
     return ax
 
 
-def lengthscales(model: "BaseEstimator | Kernel") -> dict[str, np.ndarray]:
+def lengthscales(model: BaseEstimator | Kernel) -> dict[str, np.ndarray]:
     """Those of the kernel that an estimator ended up with, by the name of the parameter."""
     return {
         name: np.asarray(as_array(value), dtype=float)
@@ -97,7 +93,7 @@ def lengthscales(model: "BaseEstimator | Kernel") -> dict[str, np.ndarray]:
     }
 
 
-def kernel_of(model: "BaseEstimator | Kernel") -> Kernel:
+def kernel_of(model: BaseEstimator | Kernel) -> Kernel:
     """The kernel that an estimator was fitted with."""
     if isinstance(model, Kernel):
         return model
@@ -110,13 +106,13 @@ def kernel_of(model: "BaseEstimator | Kernel") -> Kernel:
     raise TypeError(f"expected a kernel or a fitted estimator, got {type(model).__name__}")
 
 
-def feature_labels(model: "BaseEstimator | Kernel", d: int) -> list[str]:
+def feature_labels(model: BaseEstimator | Kernel, d: int) -> list[str]:
     """The names of d features, or their numbers."""
     names = getattr(model, "kernel_feature_names_", None)
     return names if names is not None and len(names) == d else [f"feature {i}" for i in range(d)]
 
 
-def _label(model: "BaseEstimator | Kernel", divided: bool) -> str:
+def _label(model: BaseEstimator | Kernel, divided: bool) -> str:
     if divided:
         return "lengthscale / unit"
     scaled = getattr(model, "features_scaled_", False)

@@ -1,7 +1,6 @@
 """The partition of the domain."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,12 +9,9 @@ from scipy.spatial import ConvexHull, Delaunay, QhullError
 
 from hck.metrics import as_array, check_finite
 from hck.partition import Tree
-from hck.plotting.cut import Cut, check_tree, describe_leaves, some_of
-from hck.plotting.style import MOST_POINTS, MOST_SHAPES, PALETTE, panel, plain
+from hck.plotting.cut import MOST_POINTS, MOST_SHAPES, Cut, check_tree, describe_leaves, some_of
+from hck.plotting.style import PALETTE, Axes, panel, plain
 from hck.preparation.arrays import PointsLike
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MOST_DOMAINS = 128  # more cannot be told apart
 
@@ -28,7 +24,7 @@ def plot_partition(
     leaf: ArrayLike | None = None,
     feature_names: Sequence[str] | None = None,
     ax: "Axes | None" = None,
-) -> "Axes":
+) -> Axes:
     """Draw points in the colours of their leaves.
 
     Neighbours have different colours; there are fewer colours than leaves. Where there are two features, the
@@ -144,7 +140,7 @@ def _colours(x: np.ndarray, domain: np.ndarray, count: int) -> np.ndarray:
     return colour
 
 
-def _outline(ax: "Axes", x: np.ndarray, domain: np.ndarray, colour: np.ndarray) -> None:
+def _outline(ax: Axes, x: np.ndarray, domain: np.ndarray, colour: np.ndarray) -> None:
     """The convex hulls of domains: of cuts by planes and of nearest centres they are what belongs to them."""
     from matplotlib.collections import PolyCollection
 

@@ -1,17 +1,14 @@
 """Predictions beside the truth."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from hck.metrics import coverage, vectors
-from hck.plotting.cut import some_of
-from hck.plotting.style import BLUE, GREY, INK, MOST_POINTS, MOST_SHAPES, RED, SEQUENTIAL, panel, percent
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from hck.plotting.cut import MOST_POINTS, MOST_SHAPES, some_of
+from hck.plotting.style import BLUE, GREY, INK, RED, SEQUENTIAL, Axes, panel, percent
 
 _MOST_INTERVALS = 200
 
@@ -23,7 +20,7 @@ def plot_predictions(
     level: float = 0.95,
     *,
     ax: "Axes | None" = None,
-) -> "Axes":
+) -> Axes:
     """Draw predictions against observations, with their intervals where standard deviations are known.
 
     On the line they are equal. Of more than 20,000 points the density is drawn, and of more than 200
@@ -83,21 +80,21 @@ def plot_predictions(
     return ax
 
 
-def _scatter(ax: "Axes", y: np.ndarray, mean: np.ndarray, n: int, **look: str) -> None:
+def _scatter(ax: Axes, y: np.ndarray, mean: np.ndarray, n: int, **look: str) -> None:
     """Some of n points: the more, the smaller and paler."""
     size, alpha = float(np.clip(6000 / n, 4, 24)), float(np.clip(900 / n, 0.25, 0.9))
     looks: dict[str, Any] = {"s": size, "alpha": alpha, "linewidths": 0, **look}
     ax.scatter(y, mean, rasterized=n > MOST_SHAPES, zorder=3, **looks)
 
 
-def _density(ax: "Axes", y: np.ndarray, mean: np.ndarray, limits: tuple[float, float]) -> None:
+def _density(ax: Axes, y: np.ndarray, mean: np.ndarray, limits: tuple[float, float]) -> None:
     drawn = ax.hexbin(
         y, mean, gridsize=60, bins="log", mincnt=1, cmap=SEQUENTIAL, extent=(*limits, *limits), linewidths=0.1
     )
     ax.figure.colorbar(drawn, ax=ax, label="points", shrink=0.8)
 
 
-def _intervals(ax: "Axes", y: np.ndarray, mean: np.ndarray, width: np.ndarray, name: str) -> None:
+def _intervals(ax: Axes, y: np.ndarray, mean: np.ndarray, width: np.ndarray, name: str) -> None:
     """All of them, or some if there are many."""
     few = len(y) <= _MOST_INTERVALS
     some = some_of(len(y), len(y) if few else _MOST_INTERVALS // 2)

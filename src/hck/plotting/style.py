@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    import matplotlib.axes
+
+Axes: TypeAlias = "matplotlib.axes.Axes"  # known by name, since matplotlib is imported where it is needed
 
 # Okabe and Ito's colours, which people who are colour-blind can tell apart; without their yellow, too pale.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F6B00", "#5F5F5F")
@@ -16,9 +18,6 @@ BLUE, RED = PALETTE[:2]
 INK, GREY, PALE = "#24292F", "#6E7781", "#D8DEE4"
 SEQUENTIAL = "Blues"  # a colour map of one hue, from pale to dark
 MARKERS = "osD^vPX*"
-
-MOST_POINTS = 20_000  # that are drawn one by one
-MOST_SHAPES = 1000  # of which a file for vector graphics holds each
 
 
 @contextmanager
@@ -76,7 +75,7 @@ def style() -> Iterator[None]:
 
 
 @contextmanager
-def panel(ax: "Axes | None", size: tuple[float, float] | None = None) -> Iterator["Axes"]:
+def panel(ax: "Axes | None", size: tuple[float, float] | None = None) -> Iterator[Axes]:
     """Axes to draw on, in the look of all pictures; new ones if there are none.
 
     Parameters
@@ -111,7 +110,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.0995 or share == 0 else f"{100 * share:.2g} %"
 
 
-def suit_scale(ax: "Axes", name: str, values: np.ndarray) -> bool:
+def suit_scale(ax: Axes, name: str, values: np.ndarray) -> bool:
     """Make an axis ("x", "y") logarithmic if its values are of several sizes; returns whether it is."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -126,7 +125,7 @@ def suit_scale(ax: "Axes", name: str, values: np.ndarray) -> bool:
     return True
 
 
-def thousands(ax: "Axes") -> None:
+def thousands(ax: Axes) -> None:
     """A few whole numbers beside both axes, written as 20,000."""
     from matplotlib.ticker import MaxNLocator
 

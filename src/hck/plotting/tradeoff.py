@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from hck.plotting.style import MARKERS, PALETTE, panel, plain, suit_scale
+from hck.plotting.style import MARKERS, PALETTE, Axes, panel, plain, suit_scale
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
     Runs: TypeAlias = pd.DataFrame | Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]]
 
@@ -24,7 +23,7 @@ def plot_tradeoff(
     *,
     runs: str = "rank",
     ax: "Axes | None" = None,
-) -> "Axes":
+) -> Axes:
     """Draw what an error costs: a line for each method.
 
     Parameters
@@ -99,7 +98,7 @@ def _medians(x: np.ndarray, y: np.ndarray, point: np.ndarray) -> np.ndarray:
     return np.array(sorted(found)).T
 
 
-def _scale(ax: "Axes", column: str, values: np.ndarray, name: str) -> None:
+def _scale(ax: Axes, column: str, values: np.ndarray, name: str) -> None:
     """Logarithmic where numbers are of several sizes; with the ranks themselves beside it."""
     from matplotlib.ticker import EngFormatter, FixedLocator, NullLocator
 

@@ -1,23 +1,20 @@
 """A sketch of a tree."""
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hck.partition import Tree
 from hck.plotting.cut import Cut, check_tree, describe_leaves
-from hck.plotting.style import BLUE, GREY, INK, PALETTE, RED, panel
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from hck.plotting.style import BLUE, GREY, INK, PALETTE, RED, Axes, panel
 
 _MOST_ENDS = 32  # side by side, where it is not said how deep to go
 _MOST_LABELS = 64
 _MARKS = (("node", "o", BLUE), ("leaf", "s", PALETTE[2]), ("more below", "v", RED))
 
 
-def plot_tree(tree: Tree, max_depth: int | None = None, *, ax: "Axes | None" = None) -> "Axes":
+def plot_tree(tree: Tree, max_depth: int | None = None, *, ax: "Axes | None" = None) -> Axes:
     """Sketch a tree, with the number of points of its nodes.
 
     Parameters
@@ -92,7 +89,7 @@ def _mark(cut: Cut, ends: set[int], i: int) -> str:
     return "more below" if i in ends else "node"
 
 
-def _draw_lines(ax: "Axes", cut: Cut, drawn: np.ndarray, place: np.ndarray) -> None:
+def _draw_lines(ax: Axes, cut: Cut, drawn: np.ndarray, place: np.ndarray) -> None:
     from matplotlib.collections import LineCollection
 
     ends = cut.parent[drawn[1:]], drawn[1:]
@@ -100,7 +97,7 @@ def _draw_lines(ax: "Axes", cut: Cut, drawn: np.ndarray, place: np.ndarray) -> N
     ax.add_collection(LineCollection(list(lines), colors=GREY, linewidths=1))
 
 
-def _write_sizes(ax: "Axes", cut: Cut, drawn: np.ndarray, place: np.ndarray, ends: set[int]) -> None:
+def _write_sizes(ax: Axes, cut: Cut, drawn: np.ndarray, place: np.ndarray, ends: set[int]) -> None:
     """Beside nodes, and below the last ones."""
     room = np.bincount(cut.level[drawn], minlength=cut.depth + 1)
     below: dict[str, Any] = {"xytext": (0, -9), "va": "top", "rotation": 90 if len(ends) > 10 else 0}

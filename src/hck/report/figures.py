@@ -5,7 +5,6 @@ import io
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,14 +16,11 @@ from hck.estimators.inspection import categories_of, check_new, leaves_of
 from hck.metrics import as_array, coverage, r2, rmse
 from hck.plotting.cut import describe_leaves
 from hck.plotting.lengthscales import feature_labels, lengthscales
-from hck.plotting.style import need_matplotlib, percent
+from hck.plotting.style import Axes, need_matplotlib, percent
 from hck.preparation.arrays import PointsLike
 from hck.report._text import number, plural
 from hck.report.model import rank_of
 from hck.report.scores import Classification, Outcome, Regression, class_scores
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MOST_TARGETS = 4  # with a picture each
 _SQUARE = (4.8, 4.3)  # inches
@@ -43,7 +39,7 @@ class Picture:
 
 
 def draw(
-    heading: str, caption: str, alt: str, size: tuple[float, float], work: Callable[["Axes"], object]
+    heading: str, caption: str, alt: str, size: tuple[float, float], work: Callable[[Axes], object]
 ) -> Picture:
     """Let a function draw on axes of a size in inches."""
     matplotlib = need_matplotlib()
@@ -142,7 +138,7 @@ def _lengthscales(model: HCKEstimator, unit: np.ndarray | None) -> Picture:
     order, count = np.argsort(least, kind="stable"), min(len(least), 30)
     shortest = ", ".join(f"{features[i]} {number(least[i])}" for i in order[:3])
 
-    def work(ax: "Axes") -> None:
+    def work(ax: Axes) -> None:
         plotting.plot_lengthscales(model, unit=unit, ax=ax)
         if unit is not None:
             ax.set_xlabel("lengthscale / standard deviation of the feature")
