@@ -58,8 +58,9 @@ def run(device: str = "cpu", verbose: int = 0) -> Iterator[Result]:
     for n in SUBSETS:
         yield measure("exact", None, KernelRidge(kernel="rbf", gamma=0.5 / LENGTHSCALE**2, alpha=ALPHA), n)
     for rank in RANKS:
-        model = HCKRegressor(lengthscale=LENGTHSCALE, alpha=ALPHA, rank=rank, device=device)
-        model.set_params(random_state=0, verbose=verbose)
+        model = HCKRegressor(
+            lengthscale=LENGTHSCALE, alpha=ALPHA, rank=rank, device=device, random_state=0, verbose=verbose
+        )
         x, y = make_data(N_TRAIN // 5, seed=0)
         model.fit(x, y).predict(x)  # so that what is compiled at first use is not timed
         yield measure("hierarchical", rank, model, N_TRAIN)
