@@ -18,21 +18,9 @@ def download(url: str, path: Path, sha256: str | None = None, show: bool = True)
     """Download a file.
 
     It grows as `path` with ``.part`` appended, from where it broke off the last time, and is renamed at the
-    end.
-
-    Parameters
-    ----------
-    sha256 : str, default=None
-        The checksum that it must have. None: that of the first download, which is kept beside it.
-    show : bool, default=True
-        Whether to show a progress bar.
-
-    Raises
-    ------
-    ConnectionError
-        If the file could not be had, or only a part of it: what came is kept.
-    ValueError
-        If it has another checksum: what came is deleted.
+    end. Its checksum must be `sha256` or, if none is given, that of the first download, which is kept beside
+    it. ConnectionError: it could not be had, or only a part of it, which is kept. ValueError: it has another
+    checksum, and what came is deleted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = _beside(path, ".part")

@@ -46,10 +46,7 @@ def distinct(X: np.ndarray, y: np.ndarray, are_classes: bool) -> tuple[np.ndarra
 def scale(X_train: np.ndarray, X_test: np.ndarray, unit: float | None) -> tuple[np.ndarray, np.ndarray]:
     """Features of the records to train on in [0, 1], unless they are in [-1, 1]; the same for the others.
 
-    Parameters
-    ----------
-    unit : float or None
-        What to divide by instead.
+    If there is a unit, they are divided by it instead.
     """
     X_train, X_test = X_train.astype(float), X_test.astype(float)
     if unit is not None:

@@ -9,15 +9,10 @@ _TICK = "https://raw.githubusercontent.com/X-DataInitiative/tick-datasets/master
 
 @dataclass(frozen=True)
 class File:
-    """A file of LIBSVM text at its public home.
-
-    Parameters
-    ----------
-    sha256 : its checksum; None: not known, that of the first download is kept
-    """
+    """A file of LIBSVM text at its public home."""
 
     url: str
-    sha256: str | None = None
+    sha256: str | None = None  # its checksum; None: not known, that of the first download is kept
 
     @property
     def name(self) -> str:

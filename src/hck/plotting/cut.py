@@ -12,17 +12,10 @@ MOST_SHAPES = 1000  # of which a file for vector graphics holds each
 
 @dataclass(frozen=True)
 class Cut:
-    """A tree down to some level.
+    """A tree down to level `depth`: what is below is left out.
 
-    Attributes
-    ----------
-    depth : int
-        The level. What is below is left out.
-    nodes : ndarray
-        Those that have nothing below them any more, in the order of their points.
-    parent, level, start, stop : ndarray of shape (nodes of the tree,)
-    leaf : ndarray of bool
-        Whether a node is a leaf of the tree.
+    `nodes` have nothing below them any more, in the order of their points; all else is of shape (nodes of the
+    tree,).
     """
 
     depth: int
@@ -31,7 +24,7 @@ class Cut:
     level: np.ndarray
     start: np.ndarray
     stop: np.ndarray
-    leaf: np.ndarray
+    leaf: np.ndarray  # whether a node is a leaf of the tree
 
     @classmethod
     def at(cls, tree: Tree, depth: int) -> "Cut":

@@ -76,13 +76,7 @@ def style() -> Iterator[None]:
 
 @contextmanager
 def panel(ax: "Axes | None", size: tuple[float, float] | None = None) -> Iterator[Axes]:
-    """Axes to draw on, in the look of all pictures; new ones if there are none.
-
-    Parameters
-    ----------
-    size : (float, float), optional
-        Of a new picture, in inches.
-    """
+    """Axes to draw on, in the look of all pictures; if there are none, new ones of a size in inches."""
     with style():
         if ax is None:
             import matplotlib.pyplot as plt

@@ -156,27 +156,18 @@ def class_scores(outcome: Classification) -> dict[str, float]:
     return scores
 
 
-@dataclass(frozen=True)
-class Confusion:
-    """How often each class (a row) was predicted as each (a column)."""
+def confusion(outcome: Outcome) -> dict[str, list] | None:
+    """How often each class (a row) was predicted as each (a column), also as shares of the row.
 
-    labels: list[str]
-    counts: list[list[int]]
-    shares: list[list[float]]  # of the row
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> "Confusion | None":
-        """None if there are no classes, or too many."""
-        if not isinstance(outcome, Classification):
-            return None
-        labels = outcome.labels
-        if len(labels) > MOST_CLASSES:
-            return None
-        place = {label: k for k, label in enumerate(labels)}
-        true, predicted = ([place[each] for each in part.tolist()] for part in (outcome.y, outcome.predicted))
-        counts = confusion_matrix(true, predicted, labels=range(len(labels)))
-        shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-        return cls([str(label) for label in labels], counts.tolist(), shares.round(3).tolist())
+    None if there are no classes, or too many.
+    """
+    if not isinstance(outcome, Classification) or len(labels := outcome.labels) > MOST_CLASSES:
+        return None
+    place = {label: k for k, label in enumerate(labels)}
+    true, predicted = ([place[each] for each in part.tolist()] for part in (outcome.y, outcome.predicted))
+    counts = confusion_matrix(true, predicted, labels=range(len(labels)))
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    return {"labels": labels, "counts": counts.tolist(), "shares": shares.round(3).tolist()}
 
 
 def _row(name: str, *values: float) -> list[str]:

@@ -13,7 +13,7 @@ from hck.plotting.style import need_matplotlib
 from hck.preparation.arrays import PointsLike
 from hck.report.figures import pictures
 from hck.report.model import check_model, choice_section, model_section
-from hck.report.scores import Confusion, predict, scores_section
+from hck.report.scores import confusion, predict, scores_section
 
 
 def write_report(
@@ -86,7 +86,7 @@ def render(model: HCKEstimator, X: PointsLike, y: ArrayLike | None, title: str |
         title=str(title) if title else f"Report: {type(model).__name__}",
         estimator=type(model).__name__,
         sections=[section for section in sections if section is not None],
-        confusion=Confusion.of(outcome),
+        confusion=confusion(outcome),
         pictures=pictures(model, X, outcome),
         date=now.isoformat(timespec="seconds"),
         day=now.strftime("%Y-%m-%d %H:%M %Z").strip(),
