@@ -72,7 +72,7 @@ def load(
         raise ValueError(f"split must be a seed, 0 or more, got {split}")
     tables, source = find(name, known, folder, verbose)
     comes_whole = len(tables) == 1
-    parts = [(_numbers(table.X, name), _targets(table, known)) for table in tables]
+    parts = [_checked(table, known, name) for table in tables]
     if comes_whole:
         X_train, y_train, X_test, y_test = cut(*parts[0], split)
     else:
@@ -103,21 +103,17 @@ def records(name: str, *, folder: Folder = None, verbose: bool = True) -> Table:
     tables, _ = find(name, known, folder, verbose)
     if len(tables) > 1:
         raise ValueError(f"{name} comes split into records to train and to test on: use load")
-    X = _numbers(tables[0].X, name).astype(float, copy=False)
-    return Table(X, _targets(tables[0], known), None if known.names is None else list(known.names))
+    X, y = _checked(tables[0], known, name)
+    names = None if known.names is None else list(known.names)
+    return Table(X.astype(float, copy=False), y, names)
 
 
-def _numbers(X: Features, name: str) -> Features:
-    """Checked."""
+def _checked(table: Table, known: Entry, name: str) -> tuple[Features, np.ndarray]:
+    """Features, and targets: numbers as floats, classes as integers, a class against the rest as booleans."""
+    X, y = table.X, np.asarray(table.y)
     values = X.data if sp.issparse(X) else X
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError(f"the features of {name} contain NaN or infinity: the file is damaged")
-    return X
-
-
-def _targets(table: Table, known: Entry) -> np.ndarray:
-    """Numbers as floats, classes as integers, and a class against the rest as booleans."""
-    y = np.asarray(table.y)
     if known.positive is not None:
-        return y == known.positive
-    return y.astype(float if known.task == "regression" else int)
+        return X, y == known.positive
+    return X, y.astype(float if known.task == "regression" else int)
