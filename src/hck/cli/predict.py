@@ -32,7 +32,7 @@ class Asked:
         ),
     ] = _USUAL
     part: option.Part = None
-    device: Annotated[str | None, option.given("cpu or cuda; by default where it was trained.")] = None
+    device: Annotated[str | None, option.given(f"{DEVICE_NAMES}; by default where it was trained.")] = None
 
     def load(self, model: Path) -> Estimator:
         """A saved model, on the device, if it knows intervals of the level."""
