@@ -12,11 +12,10 @@ from dask_problem import GIVEN, check
 from hck.dask import DaskHCKRegressor
 from hck.dask.training import Training, draw
 from hck.points import DensePoints
-from hck.preparation.moments import Moments
-from hck.preparation.sample import draw_rows
+from hck.preparation.coding import NumberTally
+from hck.preparation.sample import Moments, draw_rows
 from hck.preparation.scaling import Scaling
 from hck.preparation.survey import Chunk
-from hck.preparation.targets import Numbers
 
 pytestmark = pytest.mark.usefixtures("one_thread", "client")
 
@@ -60,7 +59,7 @@ class Endless:
 def test_a_sample_of_thousands_of_millions_of_rows():
     rows, first = [3 * 10**9, 0, 10**9], [0, 3 * 10**9, 3 * 10**9]
     chunks = [Chunk(Endless(k), Endless(k)) for k in first]
-    targets = Numbers(np.zeros(()), sum(rows))
+    targets = NumberTally(np.zeros(()), sum(rows))
     data = Training(sum(rows), Moments.none(1), targets, (), 16, chunks, rows, None)
     drawn = draw(OnThisMachine(), data, 4000, np.random.RandomState(0))
     assert len(np.unique(drawn.x)) == len(drawn.x) == 4000

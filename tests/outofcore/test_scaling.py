@@ -7,7 +7,7 @@ import torch
 from disk_problem import SMALL
 from hck.outofcore import DiskHCKRegressor
 from hck.points import DensePoints
-from hck.preparation.moments import Moments
+from hck.preparation.sample import Moments
 from hck.preparation.scaling import Scaling
 
 pytestmark = pytest.mark.usefixtures("one_thread")

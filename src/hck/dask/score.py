@@ -13,7 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from hck.dask.cluster import Task, bring, lazy
 from hck.dask.collections import Collection, beside, lazy_points
 from hck.dask.training import check_length, label_chunk, number_chunk
-from hck.preparation.moments import Moments
+from hck.preparation.sample import Moments
 
 
 @dataclass

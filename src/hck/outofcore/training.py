@@ -14,10 +14,9 @@ from hck.backend.progress import track
 from hck.branches import Plan
 from hck.outofcore.rows import ParquetRows, Readable, Rows, as_rows
 from hck.outofcore.spool import Spool
-from hck.preparation.coding import Coding, as_labels
+from hck.preparation.coding import Coding, Tally, as_labels
 from hck.preparation.sample import Sample, draw_rows
 from hck.preparation.survey import Chunk, Survey, as_numbers
-from hck.preparation.targets import Targets
 
 _UNEVEN = 1.5  # times the mean, from which a branch is too large
 
@@ -56,7 +55,7 @@ class Training:
         """How many there are."""
         return self.rows.width
 
-    def survey(self, size: int, seed: int) -> tuple[Sample, Targets]:
+    def survey(self, size: int, seed: int) -> tuple[Sample, Tally]:
         """Check all rows, and draw some of them; also what is known of all targets."""
         chosen = draw_rows(self.n, size, np.random.default_rng(seed))
         surveys, drawn = [], []

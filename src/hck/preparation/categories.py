@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import OneHotEncoder
 
+from hck.preparation.arrays import Table
+
 _MISSING = "(missing)"
 _TIMES = ("date", "timedelta", "period", "duration", "time")
 
@@ -17,14 +19,8 @@ class Categories:
     """Turns the categories of a table into columns of 0 and 1, one for each, which come first.
 
     Columns of text, of pandas' categories and of objects other than numbers are categories. A missing value
-    is a category of its own; one that was not seen in training has 0 in all columns.
-
-    Attributes
-    ----------
-    names : list
-        The columns that are categories.
-    positions : list of int
-        Where they are.
+    is a category of its own; one that was not seen in training has 0 in all columns. The columns that are
+    categories have these names and positions.
     """
 
     names: list[Any]
@@ -32,18 +28,17 @@ class Categories:
     encoder: OneHotEncoder
 
     @classmethod
-    def of(cls, table: Any) -> "Categories | None":
+    def of(cls, table: Table) -> "Categories | None":
         """Those of a table; None if it has none."""
         positions = _categorical(table)
         if not positions:
             return None
-        made = cls(
-            [table.columns[i] for i in positions], positions, OneHotEncoder(handle_unknown="ignore")
-        )  # fmt: skip
+        names = [table.columns[i] for i in positions]
+        made = cls(names, positions, OneHotEncoder(handle_unknown="ignore"))
         made.encoder.fit(made._text(table))
         return made
 
-    def __call__(self, table: Any) -> sp.csr_matrix | np.ndarray:
+    def __call__(self, table: Table) -> sp.csr_matrix | np.ndarray:
         """A table's encoded categories and numbers: a sparse matrix where there are many categories."""
         if not hasattr(table, "columns"):
             raise ValueError(
@@ -57,13 +52,13 @@ class Categories:
             return sp.hstack([encoded, sp.csr_matrix(numbers)], format="csr")
         return np.hstack([encoded.toarray(), numbers])
 
-    def _text(self, table: Any) -> np.ndarray:
+    def _text(self, table: Table) -> np.ndarray:
         """The categories as text, so that values of several types can be told apart and sorted."""
         values = _columns(table, self.positions)
         return np.array([[_word(value) for value in row] for row in values], dtype=object)
 
 
-def _columns(table: Any, positions: list[int]) -> np.ndarray:
+def _columns(table: Table, positions: list[int]) -> np.ndarray:
     """Some columns, as they are: shape (rows, columns)."""
     out = np.empty((table.shape[0], len(positions)), dtype=object)
     for k, i in enumerate(positions):
@@ -72,7 +67,7 @@ def _columns(table: Any, positions: list[int]) -> np.ndarray:
     return out
 
 
-def _categorical(table: Any) -> list[int]:
+def _categorical(table: Table) -> list[int]:
     if not (hasattr(table, "columns") and hasattr(table, "dtypes")):
         return []
     found = []
@@ -86,16 +81,12 @@ def _categorical(table: Any) -> list[int]:
     return found
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     """A value as text; 1 and 1.0 are the same, as a table changes one to the other if values are missing."""
-    if _is_missing(value):
+    if value is None or str(value) in ("<NA>", "nan", "NaT"):
         return _MISSING
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or str(value) in ("<NA>", "nan", "NaT")
-
-
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return value is None or isinstance(value, Number)

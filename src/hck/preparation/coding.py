@@ -1,7 +1,6 @@
 """Right-hand sides that branches solve for, from what users call y."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -10,13 +9,7 @@ MOST_CLASSES = 10_000
 
 @dataclass
 class Centred:
-    """Numbers without their mean.
-
-    Attributes
-    ----------
-    intercept : ndarray of shape (targets,)
-        The mean over all rows.
-    """
+    """Numbers without their mean over all rows, (targets,)."""
 
     intercept: np.ndarray
 
@@ -27,14 +20,7 @@ class Centred:
 
 @dataclass
 class OneAgainstAll:
-    """±1 for each class, or for the second of two, without the mean.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (classes,)
-        Sorted.
-    intercept : ndarray of shape (1,) or (classes,)
-    """
+    """±1 for each class (sorted), or for the second of two, without their mean, (classes,) or (1,)."""
 
     classes: np.ndarray
     intercept: np.ndarray
@@ -75,15 +61,9 @@ def signs(code: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def as_labels(y: np.ndarray, first: int = 0, where: str = "") -> np.ndarray:
-    """Labels of some rows, as numbers or text: shape (rows,).
+    """Labels (rows,) or (rows, 1) as numbers or text, (rows,).
 
-    Parameters
-    ----------
-    y : ndarray of shape (rows,) or (rows, 1)
-    first : int
-        The number of the first row, for messages.
-    where : str
-        More about where they are, for messages: " of block 3".
+    For messages, `first` is the number of the first row, and `where` says more: " of block 3".
     """
     if y.ndim not in (1, 2) or (y.ndim == 2 and y.shape[1] != 1):
         raise ValueError(f"y has the shape {y.shape}{where}: labels must be one column")
@@ -110,7 +90,7 @@ def _of_objects(y: np.ndarray, first: int, where: str) -> np.ndarray:
     return y.astype("U")
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether it is None, NaN or pandas' NA, which is not even equal to itself."""
     same = value == value
     return value is None or not isinstance(same, bool | np.bool_) or not same
@@ -123,14 +103,55 @@ def _refuse(wrong: np.ndarray, what: str, y: np.ndarray, first: int, where: str)
 
 
 def count_labels(y: np.ndarray, times: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Different labels, sorted, and how often they occur.
-
-    Parameters
-    ----------
-    times : ndarray of shape (rows,), optional
-        How often each of y was seen; else once.
-    """
+    """Different labels, sorted, and how often they occur; each of y was seen so many `times`, or once."""
     classes, code = np.unique(y.reshape(-1), return_inverse=True)
     if len(classes) > MOST_CLASSES:
         raise ValueError(f"y has more than {MOST_CLASSES:,} different labels: are these classes?")
     return classes, np.bincount(code, times, len(classes))
+
+
+# What has to be known of all targets before they can be coded, seen in pieces ---------------------------
+
+
+@dataclass
+class NumberTally:
+    """The sum, (targets,) or (), of targets that are numbers, and how many there are."""
+
+    total: np.ndarray
+    count: int
+
+    @classmethod
+    def of(cls, y: np.ndarray) -> "NumberTally":
+        """Of some rows (rows,) or (rows, targets)."""
+        return cls(y.sum(0), len(y))
+
+    def __add__(self, other: "NumberTally") -> "NumberTally":
+        return NumberTally(self.total + other.total, self.count + other.count)
+
+    def coding(self) -> Centred:
+        """How these become right-hand sides."""
+        return Centred(np.atleast_1d(self.total / self.count))
+
+
+@dataclass
+class LabelTally:
+    """Class labels that were seen, sorted, and how often each."""
+
+    classes: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, y: np.ndarray) -> "LabelTally":
+        """Of some rows (rows,) or (rows, 1)."""
+        return cls(*count_labels(y))
+
+    def __add__(self, other: "LabelTally") -> "LabelTally":
+        classes, counts = np.append(self.classes, other.classes), np.append(self.counts, other.counts)
+        return LabelTally(*count_labels(classes, counts))
+
+    def coding(self) -> OneAgainstAll:
+        """How these become right-hand sides."""
+        return OneAgainstAll.of(self.classes, self.counts)
+
+
+Tally = NumberTally | LabelTally

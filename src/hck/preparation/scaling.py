@@ -13,11 +13,8 @@ from hck.points import DensePoints, Points, SparsePoints
 class Scaling:
     """x ↦ (x − centre) · factor, feature by feature, in float64: of float32 digits would be lost before.
 
-    Sparse points are not centred, so that they stay sparse.
-
-    Attributes
-    ----------
-    centre, factor : Tensor of shape (d,), or None for points that stay as they are
+    Sparse points are not centred, so that they stay sparse. Both are of shape (d,), or None for points that
+    stay as they are.
     """
 
     centre: Tensor | None = None
@@ -63,19 +60,9 @@ class Scaling:
 
 
 def other_units(scaling: Scaling, points: Points) -> dict[str, Tensor | None]:
-    """Other units for features that have been scaled to variance 1, in which they can be compared.
+    """Other units for features in which they can be compared, given points and their scaling to variance 1.
 
-    Parameters
-    ----------
-    scaling : Scaling
-        To variance 1.
-    points : Points
-        Before they were scaled.
-
-    Returns
-    -------
-    dict
-        For what each is called, the units (d,); None for the features as they are now.
+    For what each is called, the units (d,); None for the features as they are now.
     """
     units: dict[str, Tensor | None] = {"": None}
     if scaling.factor is None:

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hck.preparation.coding import Coding, is_missing
-from hck.preparation.moments import Moments
-from hck.preparation.targets import Labels, Numbers, Targets
+from hck.preparation.coding import Coding, LabelTally, NumberTally, Tally, is_missing
+from hck.preparation.sample import Moments
 
 
 @dataclass
@@ -40,7 +39,7 @@ class Survey:
 
     n: int
     moments: Moments
-    targets: Targets
+    targets: Tally
     target_shape: tuple[int, ...]
     bytes_per_row: int
 
@@ -49,7 +48,7 @@ class Survey:
         """Of a chunk, whose targets are class labels or numbers."""
         x, y = chunk.x, chunk.y
         each = x.itemsize * x.shape[1] + y.itemsize * int(np.prod(y.shape[1:]))
-        return cls(len(x), Moments.of(x), Labels.of(y) if labels else Numbers.of(y), y.shape[1:], each)
+        return cls(len(x), Moments.of(x), LabelTally.of(y) if labels else NumberTally.of(y), y.shape[1:], each)
 
     def __add__(self, other: "Survey") -> "Survey":
         shapes = sorted({self.target_shape, other.target_shape})

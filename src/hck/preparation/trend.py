@@ -1,50 +1,51 @@
 """Mean functions that are linear in some features."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
+
+from hck.preparation.arrays import PointsLike, count, to_host
+
+# "zero", "constant", "linear", or a function that makes features of points: shape (points, trends).
+TrendLike: TypeAlias = str | Callable[[PointsLike], ArrayLike | Tensor]
 
 
 @dataclass(frozen=True)
 class Trend:
     """Features of points in which the mean is linear, each centred and scaled on the training points.
 
-    Attributes
-    ----------
-    kind : "zero", "constant", "linear" or callable
-    centre, width : ndarray of shape (features,)
-        Without the constant.
-    rough : ndarray of shape (trends,)
-        Coefficients by ordinary least squares. What they explain is taken away before anything else is
-        computed, since a large mean costs digits.
+    `centre` and `width`, (features,), are without the constant. `rough`, (trends,), are coefficients by
+    ordinary least squares: what they explain is taken away before anything else is computed, since a large
+    mean costs digits.
     """
 
-    kind: Any
+    kind: TrendLike
     centre: np.ndarray
     width: np.ndarray
     rough: np.ndarray
 
     @classmethod
-    def of(cls, kind: Any, X: Any, y: np.ndarray) -> tuple["Trend", Tensor]:
+    def of(cls, kind: TrendLike, X: PointsLike, y: np.ndarray) -> tuple["Trend", Tensor]:
         """For training points X and observations y; and the features of X."""
         trend = cls(kind, np.zeros(0), np.ones(0), np.zeros(0))
-        raw = None if kind in ("zero", "constant") else trend._features(X)
+        raw = trend._features(X)
         if raw is not None:
             centre, width = np.zeros(raw.shape[1]) if callable(kind) else raw.mean(0), raw.std(0)
             varies = width > 1e-12 * np.abs(raw).max(0)
             trend = replace(trend, centre=centre, width=np.where(varies, width, 1.0))
-        features = trend._standardise(raw, _count(X))
+        features = trend._standardise(raw, count(X))
         rough = np.linalg.lstsq(features, y, rcond=None)[0]
         return replace(trend, rough=rough), torch.from_numpy(features)
 
-    def __call__(self, X: Any) -> Tensor:
+    def __call__(self, X: PointsLike) -> Tensor:
         """Shape (points, trends), in the CPU's memory."""
-        raw = None if self.kind in ("zero", "constant") else self._features(X)
-        return torch.from_numpy(self._standardise(raw, _count(X)))
+        return torch.from_numpy(self._standardise(self._features(X), count(X)))
 
     def _standardise(self, raw: np.ndarray | None, n: int) -> np.ndarray:
         """Features as they came, centred and scaled, with the constant if there is one."""
@@ -53,7 +54,7 @@ class Trend:
         features = (raw - self.centre) / self.width
         return features if callable(self.kind) else np.hstack([np.ones((n, 1)), features])
 
-    def right_sides(self, X: Any, y: np.ndarray) -> np.ndarray:
+    def right_sides(self, X: PointsLike, y: np.ndarray) -> np.ndarray:
         """Observations less what rough coefficients explain, and features: shape (points, 1 + trends)."""
         features = self(X).numpy()
         return np.hstack([(y - features @ self.rough)[:, None], features])
@@ -73,11 +74,12 @@ class Trend:
         slopes = coefficients[1:] / self.width
         return np.concatenate([[coefficients[0] - slopes @ self.centre], slopes])
 
-    def _features(self, X: Any) -> np.ndarray:
+    def _features(self, X: PointsLike) -> np.ndarray | None:
+        """As they came, without the constant: shape (points, features)."""
+        if self.kind in ("zero", "constant"):
+            return None
         if callable(self.kind):
-            made = self.kind(X)
-            array = np.asarray(made.detach().cpu() if isinstance(made, Tensor) else made, dtype=float)
-            n = _count(X)
+            array, n = np.asarray(to_host(self.kind(X)), dtype=float), count(X)
             if array.ndim != 2 or len(array) != n:
                 raise ValueError(
                     f"the trend function must return an array of shape ({n}, n_trends), got {array.shape}"
@@ -89,8 +91,4 @@ class Trend:
             raise ValueError(
                 "trend='linear' needs dense vectors; use trend='constant', or a function that makes features"
             )
-        return np.asarray(X.detach().cpu() if isinstance(X, Tensor) else X, dtype=float)
-
-
-def _count(X: Any) -> int:
-    return int(X.shape[0] if hasattr(X, "shape") else len(X))  # sparse matrices have no length
+        return np.asarray(to_host(X), dtype=float)

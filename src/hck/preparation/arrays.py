@@ -1,0 +1,22 @@
+"""What users give, wherever it is."""
+
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from torch import Tensor
+
+Value = TypeVar("Value")
+
+# Points: an array-like, a sparse matrix, a tensor or a table of shape (n, d), or a sequence of objects.
+PointsLike: TypeAlias = Any
+Table: TypeAlias = Any  # a dataframe, of pandas or of another library
+
+
+def to_host(values: Tensor | Value) -> np.ndarray | Value:
+    """A tensor of any device as an array in the CPU's memory; anything else as it is."""
+    return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+
+
+def count(X: PointsLike) -> int:
+    """How many points; sparse matrices have no length."""
+    return int(X.shape[0] if hasattr(X, "shape") else len(X))
