@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hck.approximations import make_approximation
-from hck.estimators.training import Equations, Fitted, Trained, blend, scale, weigh
+from hck.estimators.training import Ensemble, Equations, Fitted, blend, scale, weigh
 from hck.kernels import Gaussian
 from hck.points import as_points
 from hck.preparation.scaling import Scaling
@@ -104,11 +104,11 @@ def test_equations(weighted):
 
 def test_trees_are_averaged():
     others = [torch.ones(3, 1), 3 * torch.ones(3, 1)]
-    found = Trained.of([("a", others[0]), ("b", others[1])])
+    found = Ensemble.of([("a", others[0]), ("b", others[1])])
     assert found.members == ["a", "b"]
     assert found.weights is None
     np.testing.assert_array_equal(found.left_out, 2)
-    assert Trained.of([("a", None)]).left_out is None
+    assert Ensemble.of([("a", None)]).left_out is None
 
 
 # Blend ---------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_trees_are_averaged():
 def test_blends_of_the_left_out():
     weighed = weigh(Y, None)
     y = weighed.y.numpy()
-    groups = [Trained(["a", "b"], y + 1), Trained(["c"], y - 1), Trained(["d"], y + 100)]
+    groups = [Ensemble(["a", "b"], y + 1), Ensemble(["c"], y - 1), Ensemble(["d"], y + 100)]
     candidates = [Candidate(Gaussian(1.0), 0.1, str(k)) for k in range(3)]
     found = blend(groups, candidates, weighed)
     assert found.members == ["a", "b", "c"]  # the last has no weight
@@ -128,7 +128,7 @@ def test_blends_of_the_left_out():
 
 def test_one_is_no_blend():
     weighed = weigh(Y, None)
-    first, far = Trained(["a"], weighed.y.numpy()), Trained(["b"], weighed.y.numpy() + 100)
+    first, far = Ensemble(["a"], weighed.y.numpy()), Ensemble(["b"], weighed.y.numpy() + 100)
     assert blend([first], [], weighed) is first
     candidates = [Candidate(Gaussian(1.0), 0.1, "") for _ in range(2)]
     assert blend([first, far], candidates, weighed) is first
@@ -141,6 +141,6 @@ def test_one_is_no_blend():
 def test_what_is_kept():
     weighed = weigh(Y, None)
     selection = Selection(Gaussian(1.0), 0.1, 1, None, 16)
-    fitted = Fitted(Trained(["a"], weighed.y.numpy()), weighed, Scaling(), selection)
+    fitted = Fitted(Ensemble(["a"], weighed.y.numpy()), weighed, Scaling(), selection)
     np.testing.assert_allclose(fitted.left_out, Y)
-    assert Fitted(Trained(["a"]), weighed, Scaling(), selection).left_out is None
+    assert Fitted(Ensemble(["a"]), weighed, Scaling(), selection).left_out is None

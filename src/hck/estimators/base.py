@@ -1,14 +1,15 @@
 """What all estimators share: parameters, validation, the way to a blueprint."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import replace
-from inspect import cleandoc
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_X_y
+from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
@@ -16,82 +17,43 @@ from torch import Tensor
 from hck.approximations import Approximation, Iterative
 from hck.approximations.make import NAMES, approximate, for_other_points
 from hck.backend.device import resolve_device
+from hck.estimators.parameters import Predictions
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.inputs import looks_like_objects
 from hck.partition import Cutter, Landmarks, Tree
 from hck.persistence.model import save
-from hck.points import Points, as_points
+from hck.points import Points, as_points, as_points_like
+from hck.preparation.arrays import PointsLike, TargetsLike, count, to_host
 from hck.preparation.categories import Categories
+from hck.preparation.scaling import Scaling
 from hck.selection.candidate import Shape
 from hck.settings import Settings
 
-Result = TypeVar("Result")
-
-_ACCEPTED = [np.float64, np.float32]  # other numbers become the first
+ACCEPTED = [np.float64, np.float32]  # other numbers become the first
+_NUMBERS = {"accept_sparse": "csr", "dtype": ACCEPTED}
 FEW = 4000  # points of which the exact kernel is affordable a hundred times
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
-
-
-_SETTINGS = """approximation : str or hck.approximations.Iterative, default="hierarchical"
-    What stands in for the kernel. ``"hierarchical"``: exact in leaves, low rank across them, up the tree;
-    ``"compositional"``: the same with one level; ``"independent"``: exact in leaves, 0 across them;
-    ``"nystrom"``: of rank r, by landmarks; ``"fourier"``: of rank r, by random features (Gaussian, Laplace
-    and Matérn kernels); ``"tapered"``: sparse, with r numbers in a row (dense features); ``"exact"``: the
-    kernel itself, in O(n²) memory and O(n³) time, or, where memory is short, by iteration (`Iterative`).
-leaf_size : int or None, default=None
-    n₀, the largest number of points in a leaf, where the kernel is exact. None: between r and 2r. This and
-    `partition` are for approximations with trees, and for the preconditioner of `Iterative`.
-partition : {"random_projection", "pca", "kd", "kmeans", "kernel"}, Cutter or Tree, \
-        default="random_projection"
-    How the domain is cut. ``"kernel"`` needs only kernel values, so it works for objects of any kind.
-landmarks : {"uniform", "kmeans", "farthest", "same"}, array, list of arrays or Landmarks, default="uniform"
-    How landmarks are chosen; see `hck.partition.choose_landmarks`.
-jitter : float or None, default=None
-    λ', added to the landmarks' kernel matrices for stability. None: 1e-8 in float64, 1e-4 in float32,
-    times the mean of k(x, x).
-device : str, torch.device or None, default=None
-    ``"cpu"`` or ``"cuda"``. None: where X is, if it is a tensor, else the CPU.
-dtype : {"float64", "float32"}, default="float64"
-memory_budget : int, float, str or None, default=None
-    Bytes, or text such as ``"4GiB"``, that training may take beside the data; less than storing everything
-    needs costs up to twice the time. None: half of the memory that is free, or four fifths of a GPU's.
-random_state : int, RandomState instance or None, default=None
-    Makes partition and landmarks reproducible.
-verbose : int, default=0
-    Whether to show progress."""
-
-_ATTRIBUTES = """trees_ : list of Tree
-    The partitions of the training points; none for approximations without trees.
-n_features_in_ : int
-    Number of features seen during fit.
-feature_names_in_ : ndarray of shape (n_features_in_,)
-    Names of features seen during fit, if X has feature names that are all strings."""
-
-
-def describe_parameters(cls: type) -> type:
-    """Put what is said of all estimators into the docstring of one."""
-    for field, text in (("{settings}", _SETTINGS), ("{attributes}", _ATTRIBUTES)):
-        cls.__doc__ = cleandoc(cls.__doc__ or "").replace(field, text)
-    return cls
 
 
 class HCKEstimator(BaseEstimator):
     """An estimator with a hierarchically compositional kernel."""
 
     kernel: Any
-    approximation: Any
+    approximation: str | Iterative
     n_trees: int
     rank: int
     leaf_size: int | None
     partition: Any
     landmarks: Any
     jitter: float | None
-    device: Any
+    device: str | torch.device | None
     dtype: str
-    memory_budget: Any
-    random_state: Any
+    memory_budget: float | str | None
+    random_state: int | np.random.RandomState | None
     verbose: int
     trees_: list[Tree]
+    _objects: bool  # whether points are objects that a kernel function takes
+    _categories: Categories | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, Kernel, callable],
@@ -110,85 +72,74 @@ class HCKEstimator(BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
     # Input ------------------------------------------------------------------------------------------
 
-    def _validate_training(self, X: Any, y: Any, **check_y: Any) -> tuple[Any, np.ndarray]:
+    def _validate_training(self, X: PointsLike, y: TargetsLike, **check_y: bool) -> tuple[Any, Any]:
         """Check X and y; X stays a tensor if it is one, and objects stay objects."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        self._objects = self._takes_objects(X)
-        self._categories = None if self._objects else Categories.of(X)
-        if self._categories is not None:
-            validate_data(self, X, y="no_validation", skip_check_array=True)
-            numbers = self._categories(X)
-            X, y = check_X_y(
-                numbers, y, accept_sparse="csr", dtype=_ACCEPTED, estimator=self, **check_y
-            )  # fmt: skip
-            return X, y
-        if not (isinstance(X, Tensor) or self._objects):
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_ACCEPTED, **check_y)
-            return X, y
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        if isinstance(X, Tensor):
-            _check_tensor(X)
-        y = y.detach().cpu().numpy() if isinstance(y, Tensor) else y
-        y = validate_data(self, X="no_validation", y=y, **check_y)
-        if len(y) != len(X):
-            raise ValueError(f"X has {len(X)} points but y has {len(y)} values")
-        if len(y) == 0:
-            raise ValueError("X is empty: at least one point is needed")
-        if isinstance(X, Tensor):
-            self.n_features_in_ = X.shape[1]
+        y = validate_data(self, X="no_validation", y=to_host(y), **check_y)
+        X = self._validate_alone(X)
+        if count(X) != len(y):
+            raise ValueError(
+                f"inconsistent numbers of samples: X has {count(X)} points but y has {len(y)} values"
+            )
         return X, y
 
-    def _validate_alone(self, X: Any) -> Any:
-        """Check X, of which there are no targets; X stays a tensor if it is one, and objects stay objects."""
+    def _validate_alone(self, X: PointsLike) -> PointsLike:
+        """Check training points; tensors stay tensors, and objects stay objects."""
         self._objects = self._takes_objects(X)
         self._categories = None if self._objects else Categories.of(X)
-        if self._categories is not None:
-            validate_data(self, X, skip_check_array=True)
-            return check_array(self._categories(X), accept_sparse="csr", dtype=_ACCEPTED, estimator=self)
-        if not (isinstance(X, Tensor) or self._objects):
-            return validate_data(self, X, accept_sparse="csr", dtype=_ACCEPTED)
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        if isinstance(X, Tensor):
-            _check_tensor(X)
-            self.n_features_in_ = X.shape[1]
-        elif len(X) == 0:
-            raise ValueError("X is empty: at least one point is needed")
-        return X
+        if self._objects:
+            for name in ("feature_names_in_", "n_features_in_"):  # of an earlier fit
+                self.__dict__.pop(name, None)
+            if len(X) == 0:
+                raise ValueError("X is empty: at least one point is needed")
+            return X
+        return self._validate_vectors(X, reset=True)
 
-    def _validate_new(self, X: Any) -> Any:
+    def _validate_new(self, X: PointsLike) -> PointsLike:
+        """Check points that are like those of training."""
         check_is_fitted(self, "trees_")
         if self._objects:
             looks_like_objects(X)  # or an error
             return X
-        if self._categories is not None:
-            if hasattr(X, "columns"):
-                validate_data(self, X, skip_check_array=True, reset=False)
-            return check_array(self._categories(X), accept_sparse="csr", dtype=_ACCEPTED, estimator=self)
-        if isinstance(X, Tensor):
-            _check_tensor(X)
-            if X.shape[1] != self.n_features_in_:
-                raise ValueError(
-                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input"
-                )
-            return X
-        return validate_data(self, X, accept_sparse="csr", dtype=_ACCEPTED, reset=False)
+        return self._validate_vectors(X, reset=False)
 
-    def _validate_points(self, X: Any) -> Any:
+    def _validate_vectors(self, X: PointsLike, reset: bool) -> PointsLike:
+        """Check points that are no objects; with `reset`, remember number and names of features."""
+        if self._categories is not None:
+            if reset or hasattr(X, "columns"):
+                validate_data(self, X, skip_check_array=True, reset=reset)
+            return check_array(self._categories(X), estimator=self, **_NUMBERS)
+        if not isinstance(X, Tensor):
+            return validate_data(self, X, reset=reset, **_NUMBERS)
+        _check_tensor(X)
+        if reset:
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+            self.n_features_in_ = X.shape[1]
+        self._check_width(X.shape[1])
+        return X
+
+    def _validate_points(self, X: PointsLike) -> PointsLike:
         """Check points of which nothing is known yet."""
         if isinstance(X, Tensor):
             _check_tensor(X)
         elif not self._takes_objects(X):
-            X = check_array(X, accept_sparse="csr", dtype=_ACCEPTED)
+            X = check_array(X, **_NUMBERS)
         return X
+
+    def _check_width(self, n_features: int) -> None:
+        if n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
 
     @property
     def tree_(self) -> Tree:
@@ -198,19 +149,39 @@ class HCKEstimator(BaseEstimator):
             raise AttributeError(f"there is no tree with approximation={self.approximation!r}")
         return self.trees_[0]
 
-    def _takes_objects(self, X: Any) -> bool:
+    @property
+    def kernel_feature_names_(self) -> list[str] | None:
+        """The names of features as the kernel sees them: categories, "name: value", come first."""
+        names, categories = getattr(self, "feature_names_in_", None), getattr(self, "_categories", None)
+        if names is None or categories is None:
+            return None if names is None else [str(name) for name in names]
+        return categories.encoded_names() + [
+            str(name) for i, name in enumerate(names) if i not in categories.positions
+        ]
+
+    @property
+    def features_scaled_(self) -> bool:
+        """Whether lengthscales are those of features that were scaled."""
+        return getattr(self, "_scaling", Scaling()).factor is not None
+
+    def _takes_objects(self, X: PointsLike) -> bool:
         """Whether the points are no vectors: the kernel is a function, and X a sequence of other things."""
         known = isinstance(self.kernel, Kernel) or callable(self.kernel)
         return known and make_kernel(self.kernel).takes_objects and looks_like_objects(X)
 
-    def _resolve_device(self, X: Any) -> torch.device:
+    def _resolve_device(self, X: PointsLike) -> torch.device:
         if self.device is not None:
             return resolve_device(self.device)
         return resolve_device(X.device if isinstance(X, Tensor) else "cpu")
 
+    def _parameters_for(self, cls: type[BaseEstimator], without: Sequence[str] = ()) -> dict[str, Any]:
+        """Those that another estimator has, too."""
+        mine, known = self.get_params(deep=False), cls._get_param_names()
+        return {name: mine[name] for name in known if name in mine and name not in without}
+
     # Files ------------------------------------------------------------------------------------------
 
-    def save(self, path: Any, force: bool = False) -> None:
+    def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Save this estimator after `fit`, as a folder of data without code; `hck.load` loads it.
 
         Parameters
@@ -223,7 +194,7 @@ class HCKEstimator(BaseEstimator):
 
     # The hierarchical kernel ------------------------------------------------------------------------
 
-    def _points(self, X: Any) -> Points:
+    def _points(self, X: PointsLike) -> Points:
         """Validated data on the device and in the dtype that were asked for."""
         device = self._resolve_device(X)
         return as_points(X, self._dtype(), device, objects=self._takes_objects(X))
@@ -261,14 +232,25 @@ class HCKEstimator(BaseEstimator):
         """Whether nothing about the approximation is random, so that several of it are one."""
         return self._is_exact() or self.approximation == "tapered"
 
+    # Results ----------------------------------------------------------------------------------------
+
+    def _trained_points(self) -> Points:
+        """Those that predictions are made with."""
+        raise NotImplementedError
+
+    def _placed(self, X: PointsLike) -> Points:
+        """Validated new points, as the trained functions take them."""
+        return as_points_like(X, self._trained_points())
+
     @staticmethod
-    def _out(X: Any, values: Tensor) -> Any:
+    def _out(X: PointsLike, values: Tensor) -> Predictions:
         """Results as X came: a tensor on its device, or an array."""
         return values.to(X.device) if isinstance(X, Tensor) else values.detach().cpu().numpy()
 
-    def _set_fitted(self, **attributes: Any) -> None:
-        for name, value in attributes.items():
-            setattr(self, name, value)
+
+def device_of(model: HCKEstimator) -> torch.device:
+    """Where a fitted one computes."""
+    return model._trained_points().device
 
 
 def _check_tensor(X: Tensor) -> None:

@@ -3,23 +3,25 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 
 from hck.backend.memory import resolve_budget
 from hck.branches import Plan, Probes, branches_for
 from hck.branches.plan import DTYPES
 from hck.branches.trunk import POINTS_PER_BRANCH, check_partition
+from hck.estimators.base import HCKEstimator
+from hck.estimators.parameters import assign
 from hck.estimators.ridge import RidgeEstimator
 from hck.hierarchy import Forest, TreePredictor
 from hck.kernels import Kernel
 from hck.partition import leaf_size_for
 from hck.points import DensePoints, as_points
-from hck.preparation.coding import OneAgainstAll
+from hck.preparation.coding import Coding, OneAgainstAll
 from hck.preparation.sample import Sample
 from hck.preparation.scaling import Scaling
 from hck.selection import Selection
@@ -27,52 +29,81 @@ from hck.selection.loss import Calibration
 
 _CHOSEN_ON = 50_000  # points on which parameters are chosen
 _LANDMARKS = ("uniform", "kmeans", "farthest")
-_MORE = ("_one_target", "classes_", "calibration_")  # that a regressor or a classifier has
+_KEPT = (
+    *("intercept_", "selection_", "n_features_in_", "feature_names_in_", "_left_out"),
+    *("_one_target", "classes_", "calibration_"),  # of which a regressor or a classifier has some
+)
 _AUTO = (1024, 128)  # leaf size and rank to reckon with before they are chosen
 
 
-def calibrate(coding: OneAgainstAll, probes: Probes | None) -> Calibration | None:
-    """From decision values to probabilities, if something was left out."""
-    if probes is None:
-        return None
-    return Calibration.fit(probes.predicted + coding.intercept, coding.codes(probes.observed))
+class Branched(HCKEstimator):
+    """An estimator whose trees are cut into branches, on disk or on workers."""
+
+    _plain: ClassVar[Any]  # the estimator in memory
+    _labels: ClassVar[bool] = False  # whether targets are class labels
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+    def _given_plain(self) -> dict[str, Any]:
+        """The parameters that the estimator in memory has, too."""
+        return self._parameters_for(self._plain)
+
+    def _alone(self, **changes: object) -> Any:
+        """The estimator in memory with the same parameters, not fitted."""
+        return self._plain(**{**self._given_plain(), **changes})
+
+    def _check_settings(self) -> None:
+        """Raise an error for parameters that make no sense branch by branch."""
+        check_partition(self.partition)
+        if self.approximation != "hierarchical":
+            raise ValueError(
+                f"approximation={self.approximation!r} has no branches: only 'hierarchical' is possible here"
+            )
+        if not isinstance(self.landmarks, str) or self.landmarks not in _LANDMARKS:
+            raise ValueError(f"landmarks of branches are chosen in each: use one of {', '.join(_LANDMARKS)}")
+        if callable(self.kernel) and not isinstance(self.kernel, Kernel):
+            raise ValueError("a function as the kernel is not possible here: use an object of hck.kernels")
 
 
-def assign(estimator: Any, given: dict[str, Any]) -> None:
-    """Set the parameters that the `__init__` of an estimator was given: its `locals()`."""
-    for name, value in given.items():
-        if name != "self":
-            setattr(estimator, name, value)
-
-
-def parameters_of(estimator: Any) -> dict[str, Any]:
-    """Those that the estimator of one machine has, too."""
-    given = estimator.get_params(deep=False)
-    return {name: given[name] for name in estimator._plain._get_param_names()}
-
-
-def alone(estimator: Any, **changes: Any) -> Any:
-    """The estimator of one machine with the same parameters, not fitted."""
-    return estimator._plain(**{**parameters_of(estimator), **changes})
-
-
-def refuse(given: Any, what: str) -> None:
+def refuse(given: object, what: str) -> None:
     """Raise an error for what is taken into account on one machine only."""
     if given is not None:
         raise ValueError(f"{what} are not supported branch by branch: train in memory, on one machine")
 
 
-def check_settings(estimator: Any) -> None:
-    """Raise an error for parameters that make no sense branch by branch."""
-    check_partition(estimator.partition)
-    if estimator.approximation != "hierarchical":
-        raise ValueError(
-            f"approximation={estimator.approximation!r} has no branches: only 'hierarchical' is possible here"
-        )
-    if not isinstance(estimator.landmarks, str) or estimator.landmarks not in _LANDMARKS:
-        raise ValueError(f"landmarks of branches are chosen in each: use one of {', '.join(_LANDMARKS)}")
-    if callable(estimator.kernel) and not isinstance(estimator.kernel, Kernel):
-        raise ValueError("a function as the kernel is not possible here: use an object of hck.kernels")
+class BranchedRidge(Branched, RidgeEstimator):
+    """Ridge regression, branch by branch."""
+
+    left_out_rows_: np.ndarray | None
+    classes_: np.ndarray
+    calibration_: Calibration | None
+
+    def _set_outcome(self, coding: Coding, probes: Probes | None, one_target: bool) -> None:
+        """Keep what was found of the targets, and what was predicted of the rows that were left out."""
+        self.intercept_, self._left_out, self.left_out_rows_ = coding.intercept, None, None
+        if isinstance(coding, OneAgainstAll):
+            self.classes_, self.calibration_ = coding.classes, None
+        else:
+            self._one_target = one_target
+        if probes is None:
+            return
+        left_out = probes.predicted + coding.intercept
+        self._left_out, self.left_out_rows_ = left_out, probes.number
+        if isinstance(coding, OneAgainstAll):
+            self.calibration_ = Calibration.fit(left_out, coding.codes(probes.observed))
+
+    def _as_plain(self, plan: Plan, members: list[TreePredictor]) -> Any:
+        """An estimator as if it had been fitted in memory, with these functions of the trees."""
+        rows, plain = self.left_out_rows_, self._alone()
+        assign(plain, {name: getattr(self, name) for name in _KEPT if hasattr(self, name)})
+        plain.trees_, plain.forest_ = [member.tree for member in members], Forest([*members])
+        plain.residuals_, plain._scaling = [], plan.scaling
+        plain._used, plain._weight = np.arange(members[0].tree.n_points) if rows is None else rows, None
+        plain._objects, plain._categories = False, None
+        return plain
 
 
 @dataclass(frozen=True)
@@ -84,7 +115,7 @@ class Extent:
     columns: int
 
 
-def sizes_for(estimator: Any, extent: Extent) -> tuple[int, int]:
+def sizes_for(estimator: HCKEstimator, extent: Extent) -> tuple[int, int]:
     """How many branches, and how many points to draw to settle the rest, given the memory budget."""
     leaf, rank = estimator.leaf_size, estimator.rank
     if isinstance(rank, str):
@@ -100,7 +131,7 @@ def sample_for(n_branches: int) -> int:
     return max(_CHOSEN_ON, POINTS_PER_BRANCH * n_branches)
 
 
-def branches_within(estimator: Any, extent: Extent, leaf_size: int | None, rank: int) -> int:
+def branches_within(estimator: HCKEstimator, extent: Extent, leaf_size: int | None, rank: int) -> int:
     """How many branches, so that one takes half of the memory budget."""
     leaf = min(extent.n, leaf_size or leaf_size_for(extent.n, rank))
     own, heard = leaf + rank + 3 * rank**2 / leaf, 10 * extent.columns * (1 + rank / leaf)
@@ -108,25 +139,17 @@ def branches_within(estimator: Any, extent: Extent, leaf_size: int | None, rank:
     return branches_for(extent.n, leaf, each, _budget(estimator) / 2)
 
 
-def _budget(estimator: Any) -> int:
+def _budget(estimator: HCKEstimator) -> int:
     return resolve_budget(estimator.memory_budget, torch.device(estimator.device or "cpu"))
 
 
 def plan_ridge(
     estimator: RidgeEstimator, plain: RidgeEstimator, n_branches: Callable[[Selection], int], sample: Sample
 ) -> tuple[Plan, Selection]:
-    """Settle everything for ridge regression by a sample of the points.
+    """Settle everything for ridge regression by a sample of the points, and the moments of all.
 
-    Parameters
-    ----------
-    estimator : RidgeEstimator
-        Whose parameters count.
-    plain : RidgeEstimator
-        One that chooses what is not given when it is fitted on points in memory; it is fitted here.
-    n_branches : callable
-        What was chosen ↦ how many.
-    sample : Sample
-        With the moments of all points, by which features are scaled if that is asked for.
+    The parameters of `estimator` count; `plain` chooses what is not given, when it is fitted here. From what
+    was chosen `n_branches` makes the number of branches.
     """
     rng = check_random_state(estimator.random_state)
     device, kernel = str(estimator.device or "cpu"), estimator._given_kernel()
@@ -175,32 +198,3 @@ def _choose(
     assert isinstance(scaled, DensePoints)
     plain.fit(scaled.x.cpu().numpy(), y)
     return plain.selection_, scaling
-
-
-def as_plain(estimator: Any, plan: Plan, members: list[TreePredictor]) -> RidgeEstimator:
-    """An estimator of one machine, as if it had been fitted in memory.
-
-    Parameters
-    ----------
-    estimator : estimator
-        What was fitted branch by branch.
-    members : list of TreePredictor
-        The functions of the trees.
-    """
-    rows, plain = estimator.left_out_rows_, alone(estimator)
-    names = ("intercept_", "selection_", "n_features_in_", "feature_names_in_", "_left_out", *_MORE)
-    plain._set_fitted(
-        _used=np.arange(members[0].tree.n_points) if rows is None else rows,
-        **{name: getattr(estimator, name) for name in names if hasattr(estimator, name)},
-    )
-    plain._set_fitted(
-        trees_=[member.tree for member in members],
-        forest_=Forest([*members]),
-        residuals_=[],
-        _scaling=plan.scaling,
-        _weight=None,
-        _objects=False,
-        _categories=None,
-    )
-    made: RidgeEstimator = plain
-    return made

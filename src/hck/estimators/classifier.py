@@ -1,7 +1,5 @@
 """Classification by kernel ridge regression on ±1, one class against all others."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from sklearn.base import ClassifierMixin, _fit_context
@@ -9,14 +7,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED, RidgeEstimator, describe_ridge, device_of
+from hck.estimators.base import device_of
+from hck.estimators.parameters import Predictions, Weights, described
+from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED, RidgeEstimator
 from hck.persistence.classes import saved
+from hck.preparation.arrays import PointsLike, TargetsLike, to_host
 from hck.preparation.coding import signs
 from hck.selection.loss import Calibration
 
 
 @saved(*SAVED, "classes_", "calibration_", device=device_of)
-@describe_ridge
+@described
 class HCKClassifier(ClassifierMixin, RidgeEstimator):
     """Classification with a hierarchically compositional kernel.
 
@@ -25,7 +26,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
 
     Parameters
     ----------
-    {parameters}
+    {ridge}
 
     Attributes
     ----------
@@ -34,14 +35,12 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         From decision values to probabilities.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         The (weighted) mean of the ±1 targets.
-    residuals_ : list of lists of float
-        Where the exact kernel was solved with by iteration: the relative residual after each.
+    {residuals}
     {attributes}
 
     References
     ----------
-    J. Chen, H. Avron, V. Sindhwani, Hierarchically compositional kernels for scalable nonparametric learning,
-    Journal of Machine Learning Research 18 (2017).
+    {paper}.
 
     Examples
     --------
@@ -56,7 +55,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
     _loss = "log_loss"
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "HCKClassifier":
+    def fit(self, X: PointsLike, y: TargetsLike, sample_weight: Weights = None) -> "HCKClassifier":
         """Train.
 
         Parameters
@@ -87,7 +86,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         self.classes_, self.calibration_ = classes, calibration
         return self
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: PointsLike) -> Predictions:
         """Real-valued scores, positive for the class (with two classes: for ``classes_[1]``).
 
         Parameters
@@ -101,7 +100,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         values = self._evaluate(X)
         return values[:, 0] if len(self.classes_) == 2 else values
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: PointsLike) -> Predictions:
         """Predict class labels.
 
         Parameters
@@ -120,7 +119,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
             return torch.as_tensor(self.classes_, device=score.device)[code]
         return self.classes_[(score > 0).astype(int) if score.ndim == 1 else score.argmax(1)]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: PointsLike) -> np.ndarray:
         """Probabilities of the classes.
 
         A softmax of the decision values, with the slope that fits those of left-out training points best.
@@ -137,8 +136,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         check_is_fitted(self)
         if self.calibration_ is None:
             raise ValueError(NOTHING_LEFT_OUT)
-        score = self.decision_function(X)
-        score = score.cpu().numpy() if isinstance(score, Tensor) else score
+        score = to_host(self.decision_function(X))
         return self.calibration_(score.reshape(len(score), -1))
 
     def loo_decision_function(self) -> np.ndarray:

@@ -3,7 +3,7 @@
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -16,27 +16,16 @@ from hck.backend.memory import resolve_budget
 from hck.backend.progress import track
 from hck.branches import Probes, assemble_forest
 from hck.branches.plan import probe_every
-from hck.estimators.branched import (
-    Extent,
-    alone,
-    as_plain,
-    assign,
-    branches_within,
-    calibrate,
-    check_settings,
-    parameters_of,
-    plan_ridge,
-    refuse,
-    sizes_for,
-)
+from hck.estimators.branched import BranchedRidge, Extent, branches_within, plan_ridge, refuse, sizes_for
 from hck.estimators.classifier import HCKClassifier
+from hck.estimators.parameters import Weights, assign, described
 from hck.estimators.regressor import HCKRegressor
-from hck.estimators.ridge import RidgeEstimator
 from hck.kernels import Kernel
 from hck.outofcore.job import Job
 from hck.outofcore.rows import as_rows
 from hck.outofcore.store import Pieces, train
 from hck.outofcore.training import Training
+from hck.preparation.arrays import PointsLike, TargetsLike
 from hck.preparation.survey import as_numbers
 from hck.selection import Selection
 
@@ -45,11 +34,10 @@ _NOT_KEPT = ("device", "random_state")  # of parameters, in a model
 _MAY_CHANGE = ("memory_budget", "verbose")  # while a run goes on
 
 
-class DiskRidge(RidgeEstimator):
+class DiskRidge(BranchedRidge):
     """Ridge regression whose tree is on disk, branch by branch."""
 
     folder: str | os.PathLike[str] | None
-    _plain: type[RidgeEstimator]
 
     def __init__(
         self,
@@ -76,26 +64,37 @@ class DiskRidge(RidgeEstimator):
     ) -> None:
         assign(self, locals())
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: PointsLike, y: TargetsLike, sample_weight: Weights = None) -> Self:
+        """Train, or go on with what was begun in the folder.
 
-    def _fit(self, X: Any, y: Any, labels: bool) -> None:
+        Parameters
+        ----------
+        X, y : array-like or path-like
+            See `hck.outofcore.as_rows`. For parquet files y may be the name of a column.
+        sample_weight : None
+            Weights are not possible here.
+
+        Returns
+        -------
+        self
+        """
+        refuse(sample_weight, "weights")
         if self.folder is None:
             raise ValueError("folder=None: name a folder that the model, and what it is made of, can go to")
-        check_settings(self)
-        table = Training.of(X, y, labels, bool(self.verbose))
+        self._check_settings()
+        table = Training.of(X, y, self._labels, bool(self.verbose))
         job = Job(Path(self.folder), self._resolve_device(None))
-        kept = {name: value for name, value in parameters_of(self).items() if name not in _MAY_CHANGE}
+        kept = {name: value for name, value in self._given_plain().items() if name not in _MAY_CHANGE}
         data = {"X": table.rows.fingerprint(), "y": table.target.fingerprint()}
         with job.alone():
-            job.claim({"class": type(self).__name__, **kept, **data}, parameters_of(type(self)()), _PLAN)
+            job.claim({"class": type(self).__name__, **kept, **data}, type(self)()._given_plain(), _PLAN)
             known = job.once(_PLAN, lambda: self._settle(table))
             if not job.has(_MODEL):
                 self._work(job, known, table)
             job.forget("points", "messages")
         self._adopt(job, job.load(_MODEL))
+        return self
 
     def _settle(self, table: Training) -> dict[str, Any]:
         """Look at all rows, and decide everything by a sample of them."""
@@ -110,10 +109,10 @@ class DiskRidge(RidgeEstimator):
             number = branches_within(self, extent, chosen.leaf_size, chosen.rank)
             return min(number, 2 ** ((len(sample.x) // 64).bit_length() - 1) if len(sample.x) >= 128 else 2)
 
-        plan, selection = plan_ridge(self, alone(self), branches, sample)
+        plan, selection = plan_ridge(self, self._alone(), branches, sample)
         return {
             "class": type(self).__name__,
-            "parameters": {k: v for k, v in parameters_of(self).items() if k not in _NOT_KEPT},
+            "parameters": {k: v for k, v in self._given_plain().items() if k not in _NOT_KEPT},
             "plan": plan,
             "selection": selection,
             "coding": coding,
@@ -138,19 +137,14 @@ class DiskRidge(RidgeEstimator):
         # a model that was trained on a GPU may be opened without one
         self._known = known | {"plan": replace(known["plan"], device=str(job.device))}
         self._pieces = Pieces(job, resolve_budget(self.memory_budget, torch.device("cpu")) // 4)
-        self.n_features_in_, intercept = known["shape"][1], known["coding"].intercept
-        probes = _probes(known)
-        self._set_fitted(
-            intercept_=intercept,
-            selection_=known["selection"],
-            left_out_rows_=None if probes is None else probes.number,
-            _left_out=None if probes is None else probes.predicted + intercept,
-        )
+        self.n_features_in_, self.selection_ = known["shape"][1], known["selection"]
+        probes = Probes(*known["left_out"]) if "left_out" in known else None
+        self._set_outcome(known["coding"], probes, one_target=known["is_vector"])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_known")
 
-    def _evaluate(self, X: Any) -> np.ndarray:
+    def _evaluate(self, X: PointsLike) -> np.ndarray:
         check_is_fitted(self)
         rows, plan = as_rows(X).select(self._known["names"]), self._known["plan"]
         if rows.width != self.n_features_in_:
@@ -172,7 +166,12 @@ class DiskRidge(RidgeEstimator):
         return out
 
     @classmethod
-    def open(cls, folder: Any, memory_budget: Any = None, device: Any = None) -> Any:
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        memory_budget: float | str | None = None,
+        device: str | torch.device | None = None,
+    ) -> Self:
         """The model of a folder in which `fit` has finished.
 
         Parameters
@@ -197,14 +196,10 @@ class DiskRidge(RidgeEstimator):
         check_is_fitted(self)
         plan = self._known["plan"]
         pieces = [[self._pieces.get(tree, k) for k in mine] for tree, mine in enumerate(plan.branches)]
-        return as_plain(self, plan, assemble_forest(plan.trunks, pieces))
+        return self._as_plain(plan, assemble_forest(plan.trunks, pieces))
 
 
-def _probes(known: dict[str, Any]) -> Probes | None:
-    """Of what a finished job has found."""
-    return Probes(*known["left_out"]) if "left_out" in known else None
-
-
+@described
 class DiskHCKRegressor(DiskRidge, HCKRegressor):
     """Kernel ridge regression on data that need not fit into memory.
 
@@ -214,19 +209,17 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
 
     Parameters
     ----------
-    folder : path-like
-        Where the model goes, and what it is made of while it is trained: about three times the size of X for
-        each tree and each class of several.
-    memory_budget : int, float, str or None
-        Bytes, or text such as ``"2GiB"``. The tree is cut into as many branches as this needs.
-    others : as in `HCKRegressor`
-        `partition` is one of ``"random_projection"``, ``"pca"`` and ``"kd"``. With ``fit_time="best"`` the
-        best candidate is used, and none are averaged.
+    {ridge}
+    {disk}
 
     Attributes
     ----------
     left_out_rows_ : ndarray of int, or None
         The rows that `loo_predict` predicts: all, or of millions every so-many-th.
+
+    Notes
+    -----
+    {disk_notes}
 
     Examples
     --------
@@ -243,24 +236,8 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
 
     _plain = HCKRegressor
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: None = None) -> "DiskHCKRegressor":
-        """Train, or go on with what was begun in the folder.
 
-        Parameters
-        ----------
-        X, y : array-like or path-like
-            See `hck.outofcore.as_rows`. For parquet files y may be the name of a column.
-        """
-        refuse(sample_weight, "weights")
-        self._fit(X, y, labels=False)
-        return self
-
-    def _adopt(self, job: Job, known: dict[str, Any]) -> None:
-        super()._adopt(job, known)
-        self._one_target = known["is_vector"]
-
-
+@described
 class DiskHCKClassifier(DiskRidge, HCKClassifier):
     """Classification of data that need not fit into memory.
 
@@ -269,25 +246,18 @@ class DiskHCKClassifier(DiskRidge, HCKClassifier):
 
     Parameters
     ----------
-    folder, memory_budget, others : as in `DiskHCKRegressor`
+    {ridge}
+    {disk}
+
+    Attributes
+    ----------
+    left_out_rows_ : ndarray of int, or None
+        The rows that `loo_decision_function` is for: all, or of millions every so-many-th.
+
+    Notes
+    -----
+    {disk_notes}
     """
 
     _plain = HCKClassifier
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: None = None) -> "DiskHCKClassifier":
-        """Train, or go on with what was begun in the folder.
-
-        Parameters
-        ----------
-        X, y : array-like or path-like
-            See `hck.outofcore.as_rows`. For parquet files y may be the name of a column.
-        """
-        refuse(sample_weight, "weights")
-        self._fit(X, y, labels=True)
-        return self
-
-    def _adopt(self, job: Job, known: dict[str, Any]) -> None:
-        super()._adopt(job, known)
-        self.classes_ = known["coding"].classes
-        self.calibration_ = calibrate(known["coding"], _probes(known))
+    _labels = True

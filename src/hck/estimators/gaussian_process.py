@@ -5,18 +5,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from hck.approximations import Approximation
+from hck.approximations import Approximation, Iterative
 from hck.approximations.exact import ExactPredictor
 from hck.approximations.make import for_each_tree
-from hck.estimators.base import HCKEstimator, describe_parameters
+from hck.estimators.base import HCKEstimator, device_of
+from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
+from hck.estimators.process_learning import Bounds
 from hck.estimators.process_prediction import ProcessPrediction
 from hck.persistence.classes import saved
-from hck.preparation.trend import Trend
+from hck.preparation.arrays import PointsLike, TargetsLike, to_host
+from hck.preparation.trend import Trend, TrendLike
 from hck.process import Mixture, Process
 from hck.selection import Observations, Space
 
@@ -24,9 +28,9 @@ from hck.selection import Observations, Space
 @saved(
     *("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_", "coefficients_"),
     *("log_marginal_likelihood_value_", "posterior_", "residuals_", "_space", "_trend"),
-    device=lambda model: model.posterior_.members[0].y.device,
+    device=device_of,
 )
-@describe_parameters
+@described
 class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
     """Gaussian process regression with a hierarchically compositional kernel.
 
@@ -37,45 +41,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
 
     Parameters
     ----------
-    kernel : str, Kernel or callable, default="matern32"
-        A name (one of ``hck.kernels.kernel_names()``), which is multiplied by an output scale and gets a
-        lengthscale for each feature; an object of `hck.kernels`, taken as it is; or a function k(A, B), of
-        which nothing is learned.
-    lengthscale : float, array-like of shape (n_features,) or None, default=None
-        Where learning starts, for a named kernel. None: √n_features standard deviations of each feature.
-    ard : bool, default=True
-        Whether a named kernel has a lengthscale for each feature, or one for all.
-    noise : float or None, default=None
-        λ > 0, the variance of the noise where learning starts. None: a tenth of the variance of y.
-    trend : {"zero", "constant", "linear"} or callable, default="constant"
-        The mean function: none, a constant, linear in the features, or linear in those that a function
-        makes of X, as an array of shape (n_samples, n_trends). Its coefficients are estimated by generalised
-        least squares, and their uncertainty is part of that of predictions.
-    optimizer : {"auto", "lbfgs", "stochastic"} or None, default="auto"
-        How to learn. ``"lbfgs"``: L-BFGS, with a tree that is made anew a few times, since cuts follow the
-        lengthscales. ``"stochastic"``: Adam with a fresh tree, and fresh points if `learn_size` is less than
-        n, at every step, which does not fit one partition's artefacts. ``"auto"``: one half of the
-        iterations stochastic, the other L-BFGS; all of them L-BFGS if the points to learn on fit into one
-        leaf. None: do not learn.
-    max_iter : int, default=100
-        The most iterations of L-BFGS; the number of steps of Adam.
-    n_restarts : int, default=0
-        How many more starts to try with L-BFGS, at random around the first.
-    bounds : dict or None, default=None
-        Bounds of parameters by name, such as ``{"lengthscale": (0.1, 10), "noise": "fixed"}``; names are
-        those of ``kernel.parameters()`` (for named kernels "lengthscale" and "scale"), and "noise".
-    priors : dict or None, default=None
-        Log-normal priors of parameters by name, as (median, standard deviation of the logarithm).
-    learn_size : int or None, default=20_000
-        The most points to learn parameters on, drawn at random; None for all. Predictions use all points.
-        With the exact kernel, parameters are learned with the hierarchical one if these are thousands.
-    n_trees : int, default=1
-        How many trees, with partitions and landmarks of their own, to average.
-    rank : int, default=128
-        r, the number of landmarks of a node. Accuracy and cost (time r², memory r) grow with it. Of other
-        approximations their rank, or the mean number of nonzeros of a row; standard deviations of Nyström's
-        are too small far from its landmarks, where its kernel vanishes.
-    {settings}
+    {process}
 
     Attributes
     ----------
@@ -94,14 +60,12 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         Of all training data.
     posterior_ : hck.process.Mixture
         What predictions are made of.
-    residuals_ : list of lists of float
-        Where the exact kernel was solved with by iteration: the relative residual after each.
+    {residuals}
     {attributes}
 
     References
     ----------
-    J. Chen, H. Avron, V. Sindhwani, Hierarchically compositional kernels for scalable nonparametric learning,
-    Journal of Machine Learning Research 18 (2017).
+    {paper}.
     A. O'Hagan, Curve fitting and optimal design for prediction, Journal of the Royal Statistical Society B 40
     (1978): the trend.
 
@@ -135,59 +99,39 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
 
     def __init__(
         self,
-        kernel: Any = "matern32",
+        kernel: KernelLike = "matern32",
         *,
-        lengthscale: Any = None,
+        lengthscale: ArrayLike | None = None,
         ard: bool = True,
         noise: float | None = None,
-        trend: Any = "constant",
+        trend: TrendLike = "constant",
         optimizer: str | None = "auto",
         max_iter: int = 100,
         n_restarts: int = 0,
-        bounds: dict[str, Any] | None = None,
-        priors: dict[str, Any] | None = None,
+        bounds: Bounds | None = None,
+        priors: dict[str, tuple[float, float]] | None = None,
         learn_size: int | None = 20_000,
-        approximation: Any = "hierarchical",
+        approximation: str | Iterative = "hierarchical",
         n_trees: int = 1,
         rank: int = 128,
         leaf_size: int | None = None,
-        partition: Any = "random_projection",
-        landmarks: Any = "uniform",
+        partition: PartitionLike = "random_projection",
+        landmarks: LandmarksLike = "uniform",
         jitter: float | None = None,
-        device: Any = None,
+        device: str | torch.device | None = None,
         dtype: str = "float64",
-        memory_budget: Any = None,
-        random_state: Any = None,
+        memory_budget: float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.ard = ard
-        self.noise = noise
-        self.trend = trend
-        self.optimizer = optimizer
-        self.max_iter = max_iter
-        self.n_restarts = n_restarts
-        self.bounds = bounds
-        self.priors = priors
-        self.learn_size = learn_size
-        self.approximation = approximation
-        self.n_trees = n_trees
-        self.rank = rank
-        self.leaf_size = leaf_size
-        self.partition = partition
-        self.landmarks = landmarks
-        self.jitter = jitter
-        self.device = device
-        self.dtype = dtype
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.verbose = verbose
+        assign(self, locals())
 
     # Training ---------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, noise_variance: Any = None) -> "HCKGaussianProcessRegressor":
+    def fit(
+        self, X: PointsLike, y: TargetsLike, noise_variance: Weights = None
+    ) -> "HCKGaussianProcessRegressor":
         """Learn the parameters, then condition on all observations.
 
         Parameters
@@ -210,8 +154,9 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         rest -= features @ torch.from_numpy(trend.rough)
         data = Observations(points, rest, features, known)
         spread = float(rest.var(correction=0)) or 1.0
-        noise = None if known is not None else self._clip("noise", 0.1 * spread, self.noise)
-        space = Space.of(self._start_kernel(points, spread), noise, self.bounds, self.priors, spread)
+        start = self._clip("noise", 0.1 * spread) if self.noise is None else float(self.noise)
+        kernel, noise = self._start_kernel(points, spread), start if known is None else None
+        space = Space.of(kernel, noise, self.bounds, self.priors, spread)
         learned = self._learn(space, data, rng)
         kernel, noise = space.at(learned.theta)
         variance: float | Tensor = known if known is not None else float(noise or 0.0)
@@ -222,28 +167,21 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
 
         members = for_each_tree(condition, kernel, points, self._settings(self._shape), seeds)
         posterior = Mixture(members)
-        self._set_fitted(
-            kernel_=kernel,
-            noise_=variance if known is None else known.numpy(),
-            theta_=learned.theta,
-            theta_names_=space.names,
-            history_=learned.history,
-            n_iter_=len(learned.history),
-            coefficients_=trend.raw(posterior.coefficients[:, 0].cpu().numpy()),
-            log_marginal_likelihood_value_=posterior.log_likelihood,
-            posterior_=posterior,
-            residuals_=[m.mean.residuals for m in members if isinstance(m.mean, ExactPredictor)],
-            trees_=[member.source.tree for member in members if member.source.tree is not None],
-            _space=space,
-            _trend=trend,
-        )
+        found = trend.raw(posterior.coefficients[:, 0].cpu().numpy()), posterior.log_likelihood
+        self.coefficients_, self.log_marginal_likelihood_value_ = found
+        self.kernel_, self.noise_ = kernel, variance if known is None else known.numpy()
+        self.theta_, self.theta_names_ = learned.theta, space.names
+        self.history_, self.n_iter_ = learned.history, len(learned.history)
+        self.residuals_ = [each.mean.residuals for each in members if isinstance(each.mean, ExactPredictor)]
+        self.trees_ = [each.source.tree for each in members if each.source.tree is not None]
+        self.posterior_, self._space, self._trend = posterior, space, trend
         return self
 
 
-def _check_variances(variance: Any, n: int) -> Tensor | None:
+def _check_variances(variance: Weights, n: int) -> Tensor | None:
     if variance is None:
         return None
-    array = np.array(variance.detach().cpu().numpy() if isinstance(variance, Tensor) else variance, float)
+    array = np.array(to_host(variance), float)
     if array.shape != (n,):
         raise ValueError(f"noise_variance must have shape ({n},), got {array.shape}")
     if not (np.isfinite(array).all() and (array > 0).all()):

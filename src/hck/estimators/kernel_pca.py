@@ -5,29 +5,34 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
-from hck.approximations import Iterative
+from hck.approximations import Iterative, Predictor
 from hck.approximations.eigenvectors import principal_components
-from hck.estimators.base import HCKEstimator, describe_parameters
+from hck.estimators.base import HCKEstimator, device_of
+from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, assign, described
 from hck.estimators.regressor import HCKRegressor
 from hck.kernels import make_kernel
 from hck.persistence.classes import saved
 from hck.points import DensePoints, Points
+from hck.preparation.arrays import PointsLike, to_host
 from hck.selection.candidate import Shape
+
+# Parameters that are not those of the way back: its points are components.
+_OF_THE_POINTS = ("approximation", "partition", "landmarks", "device", "random_state")
 
 
 @saved(
     *("eigenvalues_", "eigenvectors_", "explained_variance_", "explained_variance_ratio_"),
     *("_predictor", "_mean", "_back"),
-    device=lambda model: model._predictor.points.device,
+    device=device_of,
 )
-@describe_parameters
+@described
 class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimator):
     """Kernel principal component analysis with a hierarchically compositional kernel.
 
@@ -82,8 +87,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
     ----------
     B. Schölkopf, A. Smola, K.-R. Müller, Nonlinear component analysis as a kernel eigenvalue problem, Neural
     Computation 10 (1998).
-    J. Chen, H. Avron, V. Sindhwani, Hierarchically compositional kernels for scalable nonparametric learning,
-    Journal of Machine Learning Research 18 (2017): section 5.6.
+    {paper}: section 5.6.
 
     Examples
     --------
@@ -108,6 +112,8 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
     tol: float
     eigenvalues_: np.ndarray
     eigenvectors_: np.ndarray
+    _predictor: Predictor
+    _back: HCKRegressor | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: kinds for name, kinds in HCKEstimator._parameter_constraints.items() if name != "n_trees"},
@@ -121,42 +127,26 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         self,
         n_components: int = 2,
         *,
-        kernel: Any = "gaussian",
-        lengthscale: Any = None,
+        kernel: KernelLike = "gaussian",
+        lengthscale: ArrayLike | None = None,
         approximation: str | Iterative = "hierarchical",
         rank: int = 128,
         fit_inverse_transform: bool = False,
         alpha: float = 1e-3,
         tol: float = 0,
         leaf_size: int | None = None,
-        partition: Any = "random_projection",
-        landmarks: Any = "uniform",
+        partition: PartitionLike = "random_projection",
+        landmarks: LandmarksLike = "uniform",
         jitter: float | None = None,
-        device: Any = None,
+        device: str | torch.device | None = None,
         dtype: str = "float64",
-        memory_budget: Any = None,
-        random_state: Any = None,
+        memory_budget: float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.approximation = approximation
-        self.rank = rank
-        self.fit_inverse_transform = fit_inverse_transform
-        self.alpha = alpha
-        self.tol = tol
-        self.leaf_size = leaf_size
-        self.partition = partition
-        self.landmarks = landmarks
-        self.jitter = jitter
-        self.device = device
-        self.dtype = dtype
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.verbose = verbose
+        assign(self, locals())
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self.fit_inverse_transform
         tags.transformer_tags.preserves_dtype = [self.dtype]
@@ -169,7 +159,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
     # Training ---------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> "HCKKernelPCA":
+    def fit(self, X: PointsLike, y: None = None) -> "HCKKernelPCA":
         """Find the principal components.
 
         Parameters
@@ -199,21 +189,15 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
             Shape(1, self.leaf_size, self.rank),
         )
         found = principal_components(approximation, self.n_components, self.tol, rng)
-        trees = [] if approximation.tree is None else [approximation.tree]
-        inverse = self._inverse(found.embedding, X) if self.fit_inverse_transform else None
-        self._set_fitted(
-            eigenvalues_=found.values,
-            eigenvectors_=found.vectors,
-            explained_variance_=found.values / len(points),
-            explained_variance_ratio_=found.values / found.total,
-            trees_=trees,
-            _predictor=found.predictor,
-            _mean=found.mean,
-            _back=inverse,
-        )
+        self._back = self._inverse(found.embedding, X) if self.fit_inverse_transform else None
+        self.eigenvalues_, self.eigenvectors_ = found.values, found.vectors
+        self.explained_variance_ = found.values / len(points)
+        self.explained_variance_ratio_ = found.values / found.total
+        self.trees_ = [] if approximation.tree is None else [approximation.tree]
+        self._predictor, self._mean = found.predictor, found.mean
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: PointsLike, y: None = None) -> Predictions:
         """Find the principal components, and the coordinates of the training points along them.
 
         These are what `transform` gives, unless copies of a point were put into several leaves: new points
@@ -233,7 +217,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
     # New points -------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: PointsLike) -> Predictions:
         """The coordinates of points along the principal components.
 
         Parameters
@@ -247,9 +231,12 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         X = self._validate_new(X)
         return self._out(X, self._predictor(X, verbose=bool(self.verbose)) - self._mean)
 
+    def _trained_points(self) -> Points:
+        return self._predictor.points
+
     # The way back -----------------------------------------------------------------------------------
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: PointsLike) -> Predictions:
         """Points that have, nearly, these coordinates along the principal components.
 
         Parameters
@@ -276,22 +263,15 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
                 "between components too"
             )
 
-    def _inverse(self, embedding: np.ndarray, X: Any) -> HCKRegressor:
+    def _inverse(self, embedding: np.ndarray, X: PointsLike) -> HCKRegressor:
         """Ridge regression of the points on their components."""
+        same = self._parameters_for(HCKRegressor, without=_OF_THE_POINTS)
         model = HCKRegressor(
-            self.kernel,
-            lengthscale=self.lengthscale,
-            alpha=self.alpha,
+            **same,
             scale=None,
             leave_one_out=False,
             n_trees=1,
-            rank=self.rank,
-            leaf_size=self.leaf_size,
-            jitter=self.jitter,
             device=self._resolve_device(X),
-            dtype=self.dtype,
-            memory_budget=self.memory_budget,
             random_state=0,
-            verbose=self.verbose,
         )
-        return model.fit(embedding, X.detach().cpu().numpy() if isinstance(X, Tensor) else X)
+        return model.fit(embedding, to_host(X))

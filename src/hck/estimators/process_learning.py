@@ -1,9 +1,10 @@
 """What a Gaussian process learns, and the likelihood that it learns by."""
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -17,14 +18,19 @@ from hck.selection import Learned, Learning, Observations, Space, evaluate, lear
 from hck.selection.candidate import Shape
 from hck.selection.likelihood import standard_errors, start_lengthscales
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Bounds: TypeAlias = dict[str, str | tuple[float, float]]  # of parameters by name; "fixed": not learned
+
 
 class ProcessLearning(HCKEstimator):
     """Learning for Gaussian processes."""
 
     ard: bool
-    bounds: dict[str, Any] | None
+    bounds: Bounds | None
     learn_size: int | None
-    lengthscale: Any
+    lengthscale: ArrayLike | None
     max_iter: int
     n_restarts: int
     optimizer: str | None
@@ -48,15 +54,14 @@ class ProcessLearning(HCKEstimator):
             scale = start_lengthscales(points)
             scale = self._clip("lengthscale", scale if self.ard else np.exp(np.log(scale).mean()))
         elif self.ard and np.ndim(scale) == 0:
-            scale = np.full(d, float(scale))
+            scale = np.full(d, scale, dtype=float)
         return self._clip("scale", spread) * make_kernel(self.kernel, scale)
 
-    def _clip(self, name: str, value: Any, given: Any = None) -> Any:
-        """What was given for a parameter; else a default, within the bounds that it has."""
+    def _clip(self, name: str, value: float | np.ndarray) -> Any:
+        """The default of a parameter, within the bounds that it has."""
         bounds = (self.bounds or {}).get(name)
-        if given is None and not isinstance(bounds, str | None) and np.shape(bounds) == (2,):
+        if not isinstance(bounds, str | None) and np.shape(bounds) == (2,):
             value = np.clip(value, *bounds)
-        value = value if given is None else given
         return float(value) if np.ndim(value) == 0 else value
 
     def _learn(self, space: Space, data: Observations, rng: np.random.RandomState) -> Learned:
@@ -85,7 +90,7 @@ class ProcessLearning(HCKEstimator):
 
     # Likelihood -------------------------------------------------------------------------------------
 
-    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False) -> Any:
+    def log_marginal_likelihood(self, theta: ArrayLike | None = None, eval_gradient: bool = False) -> Any:
         """The log-likelihood of all training data, at the best trend.
 
         Parameters
@@ -135,11 +140,11 @@ class ProcessLearning(HCKEstimator):
         slope = partial(self.log_marginal_likelihood, eval_gradient=True)
         return self._space.split(standard_errors(lambda theta: slope(theta)[1], self.theta_, step))
 
-    def plot_history(self, ax: Any = None) -> Any:
+    def plot_history(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the objective at each step of learning; returns matplotlib's axes."""
         from hck.plotting import plot_learning  # which needs matplotlib
 
-        check_is_fitted(self, "posterior_")
+        check_is_fitted(self, "history_")
         return plot_learning(self, ax=ax)
 
     # Training data ----------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """What a Gaussian process says of new points and of the training points: means, uncertainty, draws."""
 
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 import torch
@@ -9,8 +8,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from hck import metrics
+from hck.estimators.parameters import Predictions, Seed
 from hck.estimators.process_learning import ProcessLearning
 from hck.kernels import Kernel
+from hck.points import Points
+from hck.preparation.arrays import PointsLike
 
 
 class ProcessPrediction(ProcessLearning):
@@ -18,11 +20,14 @@ class ProcessPrediction(ProcessLearning):
 
     kernel_: Kernel
 
+    def _trained_points(self) -> Points:
+        return self.posterior_.members[0].mean.points
+
     # Predictions ------------------------------------------------------------------------------------
 
     def predict(
-        self, X: Any, return_std: bool = False, return_cov: bool = False, observed: bool = False
-    ) -> Any:
+        self, X: PointsLike, return_std: bool = False, return_cov: bool = False, observed: bool = False
+    ) -> Predictions:
         """Predict, with the uncertainty if asked for.
 
         Parameters
@@ -66,7 +71,7 @@ class ProcessPrediction(ProcessLearning):
 
     # Leave-one-out ----------------------------------------------------------------------------------
 
-    def loo_predict(self, return_std: bool = False) -> Any:
+    def loo_predict(self, return_std: bool = False) -> Predictions:
         """Predict each training observation from all others, in closed form.
 
         Tree, landmarks and learned parameters stay as they are; the trend is estimated without the point.
@@ -110,7 +115,7 @@ class ProcessPrediction(ProcessLearning):
 
     # Draws ------------------------------------------------------------------------------------------
 
-    def sample_prior(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
+    def sample_prior(self, X: PointsLike, n_samples: int = 1, random_state: Seed = 0) -> Predictions:
         """Draw functions from the process without observations and trend, at any number of points.
 
         The kernel is the one that was learned, or, before `fit`, the one to start with; the tree is one over
@@ -130,8 +135,12 @@ class ProcessPrediction(ProcessLearning):
         return self._out(X, source.draw(n_samples, generator, bool(self.verbose)))
 
     def sample_posterior(
-        self, X: Any, n_samples: int = 1, random_state: Any = 0, observed: bool = False
-    ) -> Any:
+        self,
+        X: PointsLike,
+        n_samples: int = 1,
+        random_state: Seed = 0,
+        observed: bool = False,
+    ) -> Predictions:
         """Draw functions given the observations, jointly at any number of points (Matheron's rule).
 
         With the tapered and the exact kernel (by iteration) at some thousands of points at most.
@@ -160,6 +169,6 @@ class ProcessPrediction(ProcessLearning):
         return self._out(X, drawn)
 
 
-def _check_count(n_samples: Any) -> None:
+def _check_count(n_samples: object) -> None:
     if not isinstance(n_samples, Integral) or n_samples < 1:
         raise ValueError(f"n_samples must be a whole number, at least 1, got {n_samples!r}")

@@ -1,16 +1,18 @@
 """Kernel ridge regression."""
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils import Tags
 
-from hck.estimators.ridge import SAVED, RidgeEstimator, describe_ridge, device_of
+from hck.estimators.base import device_of
+from hck.estimators.parameters import Predictions, Weights, described
+from hck.estimators.ridge import SAVED, RidgeEstimator
 from hck.persistence.classes import saved
+from hck.preparation.arrays import PointsLike, TargetsLike
 
 
 @saved(*SAVED, "_one_target", device=device_of)
-@describe_ridge
+@described
 class HCKRegressor(RegressorMixin, RidgeEstimator):
     """Kernel ridge regression with a hierarchically compositional kernel.
 
@@ -20,20 +22,18 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
 
     Parameters
     ----------
-    {parameters}
+    {ridge}
 
     Attributes
     ----------
     intercept_ : ndarray of shape (n_targets,)
         The (weighted) mean of the targets.
-    residuals_ : list of lists of float
-        Where the exact kernel was solved with by iteration: the relative residual after each.
+    {residuals}
     {attributes}
 
     References
     ----------
-    J. Chen, H. Avron, V. Sindhwani, Hierarchically compositional kernels for scalable nonparametric learning,
-    Journal of Machine Learning Research 18 (2017).
+    {paper}.
 
     Examples
     --------
@@ -48,13 +48,13 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
 
     _loss = "squared_error"
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "HCKRegressor":
+    def fit(self, X: PointsLike, y: TargetsLike, sample_weight: Weights = None) -> "HCKRegressor":
         """Train.
 
         Parameters
@@ -75,7 +75,7 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         self._one_target = y.ndim == 1
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: PointsLike) -> Predictions:
         """Predict targets.
 
         Parameters

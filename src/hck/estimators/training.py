@@ -22,17 +22,9 @@ from hck.selection.loss import InUnits, Loss
 
 @dataclass(frozen=True)
 class Weighed:
-    """Targets without their mean, and how much each point counts.
+    """Targets y (n, columns) without their (weighted) mean, the intercept (columns,), and weights (n,).
 
-    Attributes
-    ----------
-    rows : ndarray of int of shape (n,)
-        The training points that count: all but those of weight 0.
-    y : Tensor of shape (n, columns)
-        Centred.
-    intercept : Tensor of shape (columns,)
-        The (weighted) mean of the targets.
-    weight : Tensor of shape (n,), or None
+    The rows are those of training points that count: all but those of weight 0.
     """
 
     rows: np.ndarray
@@ -78,7 +70,7 @@ def weigh(targets: np.ndarray, weight: Tensor | None) -> Weighed:
 
 
 @dataclass(frozen=True)
-class Scaled:
+class ScaledPoints:
     """Scaled points, how they were, and other units in which their features can be compared."""
 
     points: Points
@@ -86,30 +78,17 @@ class Scaled:
     units: Units
 
 
-def scale(points: Points, kind: str | None, other: bool, dtype: torch.dtype) -> Scaled:
-    """Bring features to a common scale.
-
-    Parameters
-    ----------
-    kind : {"standard", "minmax"} or None
-    other : bool
-        Whether other units of the features are to be tried as well.
-    """
+def scale(points: Points, kind: str | None, other: bool, dtype: torch.dtype) -> ScaledPoints:
+    """Bring features to a common scale, "standard", "minmax" or None; maybe with other units to be tried."""
     scaling = Scaling.of(kind, points)
-    return Scaled(scaling(points, dtype), scaling, other_units(scaling if other else Scaling(), points))
+    return ScaledPoints(scaling(points, dtype), scaling, other_units(scaling if other else Scaling(), points))
 
 
 @dataclass(frozen=True)
 class Equations:
-    """(K̃ + α diag(noise)) w = y, for any K̃ that stands in for the kernel matrix.
+    """(K̃ + α diag(noise)) w = y (n, columns), for any K̃ that stands in for the kernel matrix.
 
-    Attributes
-    ----------
-    points : Points
-    y : Tensor of shape (n, columns)
-    noise : Tensor of shape (n,), or None for 1
-    left_out : bool
-        Whether each point is predicted from all others, too.
+    No noise (n,) means 1. With `left_out`, each point is predicted from all others, too.
     """
 
     points: Points
@@ -126,16 +105,10 @@ class Equations:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """Functions whose mean predicts, and what it predicts of left-out observations.
+class Ensemble:
+    """Functions whose mean, weighted or not, predicts.
 
-    Attributes
-    ----------
-    members : list of Predictor
-    left_out : ndarray of shape (n, columns), or None
-        Without the intercept.
-    weights : list of float or None
-        Of the members; None if they are equal.
+    `left_out`, (n, columns), is what it predicts of left-out observations, without the intercept.
     """
 
     members: list[Predictor]
@@ -143,13 +116,13 @@ class Trained:
     weights: list[float] | None = None
 
     @classmethod
-    def of(cls, solved: Sequence[tuple[Predictor, Tensor | None]]) -> "Trained":
+    def of(cls, solved: Sequence[tuple[Predictor, Tensor | None]]) -> "Ensemble":
         """A mean of all."""
         others = [each for _, each in solved if each is not None]
         return cls([member for member, _ in solved], torch.stack(others).mean(0).numpy() if others else None)
 
 
-def blend(trained: list[Trained], candidates: list[Candidate], weighed: Weighed) -> Trained:
+def blend(trained: list[Ensemble], candidates: list[Candidate], weighed: Weighed) -> Ensemble:
     """A mean of what was trained with several candidates, which are given their weights in it.
 
     The weights are those that predict left-out observations best.
@@ -163,7 +136,7 @@ def blend(trained: list[Trained], candidates: list[Candidate], weighed: Weighed)
     kept = [(each, float(share)) for each, share in zip(trained, shares, strict=True) if share > 0]
     if len(kept) == 1:
         return kept[0][0]
-    return Trained(
+    return Ensemble(
         [member for each, _ in kept for member in each.members],
         np.sum([share * other for other, share in zip(known, shares, strict=True) if share > 0], axis=0),
         [share / len(each.members) for each, share in kept for _ in each.members],
@@ -174,7 +147,7 @@ def blend(trained: list[Trained], candidates: list[Candidate], weighed: Weighed)
 class Fitted:
     """All that a fit has found, to be kept once nothing can fail any more."""
 
-    trained: Trained
+    trained: Ensemble
     weighed: Weighed
     scaling: Scaling
     selection: Selection

@@ -9,6 +9,7 @@ Value = TypeVar("Value")
 
 # Points: an array-like, a sparse matrix, a tensor or a table of shape (n, d), or a sequence of objects.
 PointsLike: TypeAlias = Any
+TargetsLike: TypeAlias = Any  # an array-like or a tensor of shape (n,) or (n, targets); on disk, a path
 Table: TypeAlias = Any  # a dataframe, of pandas or of another library
 
 

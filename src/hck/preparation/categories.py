@@ -52,6 +52,11 @@ class Categories:
             return sp.hstack([encoded, sp.csr_matrix(numbers)], format="csr")
         return np.hstack([encoded.toarray(), numbers])
 
+    def encoded_names(self) -> list[str]:
+        """Of the columns of 0 and 1, one for each category."""
+        both = zip(self.names, self.encoder.categories_, strict=True)
+        return [f"{name}: {value}" for name, values in both for value in values]
+
     def _text(self, table: Table) -> np.ndarray:
         """The categories as text, so that values of several types can be told apart and sorted."""
         values = _columns(table, self.positions)

@@ -48,7 +48,8 @@ class Survey:
         """Of a chunk, whose targets are class labels or numbers."""
         x, y = chunk.x, chunk.y
         each = x.itemsize * x.shape[1] + y.itemsize * int(np.prod(y.shape[1:]))
-        return cls(len(x), Moments.of(x), LabelTally.of(y) if labels else NumberTally.of(y), y.shape[1:], each)
+        targets = LabelTally.of(y) if labels else NumberTally.of(y)
+        return cls(len(x), Moments.of(x), targets, y.shape[1:], each)
 
     def __add__(self, other: "Survey") -> "Survey":
         shapes = sorted({self.target_shape, other.target_shape})

@@ -1,11 +1,11 @@
 """What the estimators on a cluster share."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
-from inspect import cleandoc
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, NoReturn, Self
 from uuid import uuid4
 
 import dask.array as da
@@ -13,7 +13,7 @@ import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 from distributed import Client
 from sklearn.base import clone
-from sklearn.metrics import r2_score
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,43 +25,15 @@ from hck.dask.model import Model
 from hck.dask.store import Trained, train
 from hck.dask.training import Training, as_matrix, draw, read
 from hck.dask.workers import find_client, look_around
-from hck.estimators.base import _ACCEPTED, HCKEstimator
-from hck.estimators.branched import Extent, alone, check_settings
+from hck.estimators.base import ACCEPTED
+from hck.estimators.branched import Branched, Extent
 from hck.estimators.distributed.sizes import Sizes, budget_of
+from hck.estimators.parameters import Weights
+from hck.preparation.arrays import PointsLike, TargetsLike, to_host
 from hck.preparation.sample import Sample
 
-PARAMETERS = """client : distributed.Client or None, default=None
-    The cluster to work on. None: the client that was started last. Copies have the same; pickles have
-    none.
-n_branches : int or None, default=None
-    How many branches a tree is cut into: a power of two, at least 2. None: enough for the memory of the
-    workers (`memory_budget`), and two for each of their threads where there are points enough; then
-    results depend on the cluster, even with the same `random_state`."""
 
-ATTRIBUTES = """bytes_ : hck.dask.Traffic
-    What travelled during the fit.
-seconds_ : dict
-    Seconds of its phases."""
-
-NOTES = """``device=None`` means the GPUs of the workers if each of them has one, and else their CPUs;
-``memory_budget=None`` means half of what a worker has left, divided by its threads.
-
-Here `approximation` is ``"hierarchical"``, `partition` one of ``"random_projection"``, ``"pca"`` and
-``"kd"``, `landmarks` one of ``"uniform"``, ``"kmeans"`` and ``"farthest"``, and the kernel a name or an
-object of `hck.kernels`. X is dense, and there are no weights.
-
-A tree has at least two branches. So it is never one leaf, and `rank` or `leaf_size` of at least n do not
-give the exact kernel, as they do on one machine."""
-
-
-def describe(cls: Any) -> Any:
-    """Put what is said of all estimators on a cluster into a docstring."""
-    for field, text in (("{cluster}", PARAMETERS), ("{fitted}", ATTRIBUTES), ("{notes}", NOTES)):
-        cls.__doc__ = cleandoc(cls.__doc__).replace(field, text)
-    return cls
-
-
-class OnCluster(HCKEstimator, ABC):
+class OnCluster(Branched, ABC):
     """An estimator whose branches are on the workers of a Dask cluster."""
 
     client: Client | None
@@ -70,15 +42,11 @@ class OnCluster(HCKEstimator, ABC):
     bytes_: Traffic
     seconds_: dict[str, float]
     _model: Model
-    _plain: ClassVar[Any]  # the estimator of one machine
-    _labels: ClassVar[bool] = False  # whether targets are class labels
 
-    def __sklearn_clone__(self) -> Any:
+    def __sklearn_clone__(self) -> Self:
         given = self.get_params(deep=False)
         client = given.pop("client")  # which cannot be copied
-        copied = {name: clone(value, safe=False) for name, value in given.items()}
-        cls: Any = type(self)
-        return cls(client=client, **copied)
+        return type(self)(client=client, **{name: clone(each, safe=False) for name, each in given.items()})
 
     def __getstate__(self) -> dict[str, Any]:
         if "_model" in self.__dict__:
@@ -89,30 +57,25 @@ class OnCluster(HCKEstimator, ABC):
         state: Any = super().__getstate__()
         return {**state, "client": None}
 
-    def __copy__(self) -> Any:
+    def __copy__(self) -> Self:
         return self._with_client(self.__getstate__())
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self._with_client(deepcopy(self.__getstate__(), memo))
 
-    def _with_client(self, state: dict[str, Any]) -> Any:
+    def _with_client(self, state: dict[str, Any]) -> Self:
         """Another one of this state, and of the same client."""
         made = type(self).__new__(type(self))
         made.__dict__.update({**state, "client": self.client})
         return made
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
-
     @property
-    def tree_(self) -> Any:
+    def tree_(self) -> NoReturn:
         """After `to_local` only."""
         self._check_fitted()
         raise AttributeError("trees are in pieces on the workers: use to_local().tree_")
 
-    def save(self, path: Any, force: bool = False) -> None:
+    def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Save the model of `to_local`, which has to fit into this machine's memory; `hck.load` loads it."""
         self.to_local().save(path, force)
 
@@ -136,14 +99,14 @@ class OnCluster(HCKEstimator, ABC):
         """Rows, of n, that have to be drawn in any case."""
         return 0
 
-    def _train_on_cluster(self, X: Any, y: Any) -> tuple[Training, Trained, dict[str, Any]]:
+    def _train_on_cluster(self, X: PointsLike, y: TargetsLike) -> tuple[Training, Trained, dict[str, Any]]:
         """Train; returns the data, what came of them, and fitted attributes."""
-        check_settings(self)
+        self._check_settings()
         self._check_branches()
         client = find_client(self.client)
         facts, rng = look_around(client, self.device), check_random_state(self.random_state)
         # for work on the client: in the CPU's memory, within that of a worker's thread
-        settled = alone(self, device=None, memory_budget=budget_of(self.memory_budget, facts))
+        settled = self._alone(device=None, memory_budget=budget_of(self.memory_budget, facts))
         with Work(client, bool(self.verbose)) as work:
             with work.clock.phase("read"):
                 data = read(work, X, y, self._labels, 2 * facts.threads)
@@ -179,7 +142,7 @@ class OnCluster(HCKEstimator, ABC):
     def _check_fitted(self) -> None:
         check_is_fitted(self, "_model")
 
-    def _lazy_new(self, X: Any) -> tuple[LazyChunks, list[Any]]:
+    def _lazy_new(self, X: PointsLike) -> tuple[LazyChunks, list[Any]]:
         """Blocks of new points, and the same checked."""
         self._check_fitted()
         points = lazy_points(X)
@@ -187,50 +150,43 @@ class OnCluster(HCKEstimator, ABC):
         checked = [lazy(as_matrix)(block, i, self.n_features_in_) for i, block in enumerate(points.delayed)]
         return points, checked
 
-    def _new(self, X: Any) -> np.ndarray:
+    def _new(self, X: PointsLike) -> np.ndarray:
         """New points that are here."""
         self._check_fitted()
         check_kind(X, "X")
-        x = check_array(X.detach().cpu().numpy() if hasattr(X, "detach") else X, dtype=_ACCEPTED)
+        x = check_array(to_host(X), dtype=ACCEPTED)
         self._check_features(x.shape[1], names_of(X))
         return np.asarray(x)
 
     def _check_features(self, number: int, names: np.ndarray | None) -> None:
-        if number != self.n_features_in_:
-            raise ValueError(
-                f"X has {number} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input"
-            )
+        self._check_width(number)
         known = getattr(self, "feature_names_in_", None)
         if known is not None and names is not None and list(known) != list(names):
             raise ValueError(
                 f"The feature names should match those that were passed during fit: {', '.join(known)}"
             )
 
-    def _here(self, values: Any) -> Any:
-        """Targets or weights of points that are here, brought here if they are not."""
-        return bring(self._model.client, [values], "score")[0] if is_lazy(values) else values
-
-
-class RegressorOnCluster(OnCluster):
-    """The score of predictions of numbers."""
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of predictions; computed on the workers if X is a Dask collection.
+    def score(self, X: PointsLike, y: TargetsLike, sample_weight: Weights = None) -> float:
+        """R² of predictions, of labels the share of right ones; on the workers if X is a Dask collection.
 
         Parameters
         ----------
         X : Dask array or dataframe, or an array here
-        y : targets, in the same blocks if X is a dataframe
+        y : targets or labels, in the same blocks if X is a dataframe
         sample_weight : weights of the rows, as y, default=None
         """
-        predicted = self.predict(X)
+        predicted, client = self.predict(X), self._model.client
         if is_lazy(X):
-            return scores.r2(self._model.client, X, predicted, y, sample_weight)
-        return float(r2_score(self._here(y), predicted, sample_weight=self._here(sample_weight)))
+            there = scores.accuracy if self._labels else scores.r2
+            return there(client, X, predicted, y, sample_weight)
+        y, sample_weight = (
+            bring(client, [each], "score")[0] if is_lazy(each) else each for each in (y, sample_weight)
+        )
+        here = accuracy_score if self._labels else r2_score
+        return float(here(y, predicted, sample_weight=sample_weight))
 
 
-def as_array(made: Sequence[Any], rows: Sequence[int] | None, shape: tuple[int, ...], dtype: Any) -> da.Array:
+def as_array(made: Sequence[Any], rows: Sequence[int] | None, shape: tuple[int, ...], dtype: str) -> da.Array:
     """A Dask array of blocks, each of which has this shape beside its rows."""
     name = f"hck-predict-{uuid4().hex}"
     zeros = (0,) * len(shape)

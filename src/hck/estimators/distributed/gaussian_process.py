@@ -1,8 +1,6 @@
 """Gaussian process regression on a cluster."""
 
-from collections.abc import Callable
-from inspect import cleandoc
-from typing import Any
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import torch
@@ -16,26 +14,24 @@ from hck.dask.cluster import lazy
 from hck.dask.collections import is_lazy
 from hck.dask.pieces import in_one_piece
 from hck.dask.training import Training
-from hck.estimators.base import describe_parameters
-from hck.estimators.branched import alone, assign, refuse
-from hck.estimators.distributed.base import RegressorOnCluster, as_array, describe
+from hck.estimators.branched import refuse
+from hck.estimators.distributed.base import OnCluster, as_array
 from hck.estimators.distributed.sizes import Sizes
 from hck.estimators.gaussian_process import HCKGaussianProcessRegressor
+from hck.estimators.parameters import Predictions, Weights, assign, described
+from hck.estimators.process_learning import Bounds
 from hck.kernels import Kernel
+from hck.preparation.arrays import PointsLike, TargetsLike
 from hck.preparation.sample import Sample
 from hck.preparation.scaling import Scaling
-from hck.preparation.trend import Trend
+from hck.preparation.trend import Trend, TrendLike
 from hck.process import Mixture
 
 _LEARNED = ("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_", "_space")
-
-
-def describe_process(cls: Any) -> Any:
-    """Put what is said of the parameters of the plain estimator into a docstring."""
-    plain = cleandoc(HCKGaussianProcessRegressor.__doc__ or "")
-    parameters = plain.split("Parameters\n----------\n")[1].split("\n\nAttributes")[0]
-    cls.__doc__ = cleandoc(cls.__doc__).replace("{parameters}", parameters)
-    return describe_parameters(cls)
+_KEPT = (
+    *(*_LEARNED, "coefficients_", "log_marginal_likelihood_value_", "_trend"),
+    *("n_features_in_", "feature_names_in_"),
+)
 
 
 _ELSEWHERE = "not there on a cluster: use to_local()"
@@ -44,7 +40,7 @@ _ELSEWHERE = "not there on a cluster: use to_local()"
 def _after_to_local(name: str) -> Any:
     """A method that is refused."""
 
-    def method(self: Any, *args: Any, **options: Any) -> Any:
+    def method(self: object, *args: object, **options: object) -> NoReturn:
         """After `to_local` only."""
         raise NotImplementedError(f"{name} is {_ELSEWHERE}.{name}")
 
@@ -52,9 +48,8 @@ def _after_to_local(name: str) -> Any:
     return method
 
 
-@describe
-@describe_process
-class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegressor):
+@described
+class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
     """Gaussian process regression with a hierarchically compositional kernel, on a Dask cluster.
 
     As `hck.HCKGaussianProcessRegressor`, for data that are spread over machines; see `DaskHCKRegressor`.
@@ -64,7 +59,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
 
     Parameters
     ----------
-    {parameters}
+    {process}
     {cluster}
 
     Attributes
@@ -78,15 +73,11 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         Of the trend: the intercept, and then the slopes.
     log_marginal_likelihood_value_ : float
         Of all training data.
-    {fitted}
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features seen during fit, if X is a dataframe.
+    {cluster_attributes}
 
     Notes
     -----
-    {notes}
+    {cluster_notes}
 
     Examples
     --------
@@ -110,12 +101,12 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         lengthscale: ArrayLike | None = None,
         ard: bool = True,
         noise: float | None = None,
-        trend: str | Callable[[Any], Any] = "constant",
+        trend: TrendLike = "constant",
         optimizer: str | None = "auto",
         max_iter: int = 100,
         n_restarts: int = 0,
-        bounds: dict[str, Any] | None = None,
-        priors: dict[str, Any] | None = None,
+        bounds: Bounds | None = None,
+        priors: dict[str, tuple[float, float]] | None = None,
         learn_size: int | None = 20_000,
         approximation: str = "hierarchical",
         n_trees: int = 1,
@@ -135,7 +126,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         assign(self, locals())
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, noise_variance: None = None) -> "DaskHCKGaussianProcessRegressor":
+    def fit(self, X: PointsLike, y: TargetsLike, noise_variance: Weights = None) -> Self:
         """Learn the parameters on a sample, then condition on all observations.
 
         Parameters
@@ -152,14 +143,12 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         """
         refuse(noise_variance, "known variances of the noise")
         data, trained, fitted = self._train_on_cluster(X, y)
-        found, evaluation = trained.likelihoods, Evaluation(fitted["_trend"], trained.likelihoods)
+        found = trained.likelihoods
+        self._evaluation = Evaluation(fitted["_trend"], found)
+        self.coefficients_ = self._evaluation.coefficients
+        self.log_marginal_likelihood_value_ = float(np.mean([float(each.value) for each in found]))
         self._remember(data)
-        self._set_fitted(
-            **fitted,
-            coefficients_=evaluation.coefficients,
-            log_marginal_likelihood_value_=float(np.mean([float(each.value) for each in found])),
-            _evaluation=evaluation,
-        )
+        assign(self, fitted)
         return self
 
     def _columns(self, data: Training) -> int:
@@ -174,7 +163,7 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
         self, sizes: Sizes, data: Training, sample: Sample, rng: np.random.RandomState
     ) -> tuple[Plan, dict[str, Any]]:
         """Learn the parameters on some of the sample, with a plain estimator."""
-        size, plain = self._least_sample(data.n), alone(self, device=None, n_trees=1)
+        size, plain = self._least_sample(data.n), self._alone(device=None, n_trees=1)
         learned: HCKGaussianProcessRegressor = plain.fit(sample.x[:size], sample.y[:size])
         trend = Trend.of(self.trend, sample.x, sample.y)[0]
         number = sizes.branches(self.n_trees, self.leaf_size, self.rank)
@@ -191,8 +180,8 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
     # Predictions ------------------------------------------------------------------------------------
 
     def predict(
-        self, X: Any, return_std: bool = False, return_cov: bool = False, observed: bool = False
-    ) -> Any:
+        self, X: PointsLike, return_std: bool = False, return_cov: bool = False, observed: bool = False
+    ) -> Predictions:
         """Predict, with the uncertainty if asked for.
 
         For standard deviations every branch that has new points is factored again, once for all of them.
@@ -240,34 +229,18 @@ class DaskHCKGaussianProcessRegressor(RegressorOnCluster, HCKGaussianProcessRegr
                 self._model.plan.trunks, self._model.gather(), self._evaluation.found, strict=True
             )
         ]
-        made: HCKGaussianProcessRegressor = alone(self)
-        made._set_fitted(
-            posterior_=Mixture(members),
-            residuals_=[],
-            trees_=[member.source.tree for member in members],
-            _objects=False,
-            _categories=None,
-        )
-        copied = (
-            *(*_LEARNED, "coefficients_", "log_marginal_likelihood_value_", "_trend"),
-            *("n_features_in_", "feature_names_in_"),
-        )
-        made._set_fitted(**{name: getattr(self, name) for name in copied if hasattr(self, name)})
+        made: HCKGaussianProcessRegressor = self._alone()
+        made.posterior_, made.residuals_, made._objects, made._categories = Mixture(members), [], False, None
+        made.trees_ = [member.source.tree for member in members if member.source.tree is not None]
+        assign(made, {name: getattr(self, name) for name in _KEPT if hasattr(self, name)})
         return made
 
-    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False) -> Any:
+    def log_marginal_likelihood(self, theta: ArrayLike | None = None, eval_gradient: bool = False) -> Any:
         """The log-likelihood of all training data at the learned parameters; elsewhere after `to_local`."""
         self._check_fitted()
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
         raise NotImplementedError(f"theta or a gradient is {_ELSEWHERE}.log_marginal_likelihood")
-
-    def plot_history(self, ax: Any = None) -> Any:
-        """Draw the objective at each step of learning; returns matplotlib's axes."""
-        from hck.plotting import plot_learning  # which needs matplotlib
-
-        self._check_fitted()
-        return plot_learning(self, ax=ax)
 
     standard_errors = _after_to_local("standard_errors")
     loo_predict = _after_to_local("loo_predict")

@@ -1,40 +1,35 @@
 """Kernel ridge regression and classification on a cluster."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from distributed import Client
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
-from sklearn.metrics import accuracy_score
 
 from hck.branches import Plan, assemble_forest
 from hck.branches.plan import probe_every
-from hck.dask import score as scores
 from hck.dask.answers import average
 from hck.dask.cluster import lazy
 from hck.dask.collections import is_lazy
-from hck.dask.store import Trained
 from hck.dask.training import Training
-from hck.estimators.branched import alone, as_plain, assign, calibrate, plan_ridge, refuse
+from hck.estimators.branched import BranchedRidge, plan_ridge, refuse
 from hck.estimators.classifier import HCKClassifier
-from hck.estimators.distributed.base import OnCluster, RegressorOnCluster, as_array, describe
+from hck.estimators.distributed.base import OnCluster, as_array
 from hck.estimators.distributed.sizes import Sizes
+from hck.estimators.parameters import Predictions, Weights, assign, described
 from hck.estimators.regressor import HCKRegressor
-from hck.estimators.ridge import RidgeEstimator, describe_ridge
 from hck.kernels import Kernel
-from hck.preparation.coding import OneAgainstAll
+from hck.preparation.arrays import PointsLike, TargetsLike
 from hck.preparation.sample import Sample
 from hck.selection import Selection
 from hck.selection.loss import Calibration
 
 
-class RidgeOnCluster(OnCluster, RidgeEstimator):
+class RidgeOnCluster(OnCluster, BranchedRidge):
     """What the regressor and the classifier share."""
-
-    left_out_rows_: np.ndarray | None
 
     def __init__(
         self,
@@ -71,21 +66,35 @@ class RidgeOnCluster(OnCluster, RidgeEstimator):
         def branches(chosen: Selection) -> int:
             return sizes.branches(chosen.n_trees, chosen.leaf_size, chosen.rank)
 
-        plan, selection = plan_ridge(sizes.estimator, alone(self, device=None), branches, sample)
+        plan, selection = plan_ridge(sizes.estimator, self._alone(device=None), branches, sample)
         every = probe_every(data.n) if self.leave_one_out else None
-        coding = data.coding()
-        known = {"selection_": selection, "intercept_": coding.intercept}
-        return replace(plan, coding=coding, every=every), known
+        return replace(plan, coding=data.coding(), every=every), {"selection_": selection}
 
-    def _fit(self, X: Any, y: Any) -> tuple[Training, Trained, dict[str, Any]]:
-        """Train; returns the fitted attributes, to be set once nothing can fail any more."""
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: PointsLike, y: TargetsLike, sample_weight: Weights = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe of shape (n_samples, n_features)
+            Of numbers, with known sizes of chunks if it is an array. Arrays of NumPy are cut into blocks.
+        y : Dask array, series or dataframe of shape (n_samples,) or (n_samples, n_targets)
+            Class labels are whole numbers or text, of shape (n_samples,).
+        sample_weight : None
+            Weights are not possible here.
+
+        Returns
+        -------
+        self
+        """
+        refuse(sample_weight, "weights")
         data, trained, fitted = self._train_on_cluster(X, y)
-        probes = trained.probes
-        fitted["left_out_rows_"] = None if probes is None else probes.number
-        fitted["_left_out"] = None if probes is None else probes.predicted + fitted["intercept_"]
-        return data, trained, fitted
+        self._set_outcome(data.coding(), trained.probes, one_target=len(data.target_shape) == 0)
+        self._remember(data)
+        assign(self, fitted)
+        return self
 
-    def _evaluate(self, X: Any) -> Any:
+    def _evaluate(self, X: PointsLike) -> Predictions:
         """The trained functions at new points: shape (points, columns); lazily if X is lazy."""
         self._check_fitted()
         model, dtype = self._model, self._model.plan.dtype
@@ -105,12 +114,11 @@ class RidgeOnCluster(OnCluster, RidgeEstimator):
         """The model on this machine."""
         self._check_fitted()
         plan = self._model.plan
-        return as_plain(self, plan, assemble_forest(plan.trunks, self._model.gather()))
+        return self._as_plain(plan, assemble_forest(plan.trunks, self._model.gather()))
 
 
-@describe
-@describe_ridge
-class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
+@described
+class DaskHCKRegressor(RidgeOnCluster, HCKRegressor):
     """Kernel ridge regression with a hierarchically compositional kernel, on a Dask cluster.
 
     As `hck.HCKRegressor`, for data that are spread over machines: each row is brought to the worker that has
@@ -119,7 +127,7 @@ class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
 
     Parameters
     ----------
-    {parameters}
+    {ridge}
     {cluster}
 
     Attributes
@@ -128,18 +136,13 @@ class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
         The mean of the targets.
     left_out_rows_ : ndarray of int, or None
         The rows that `loo_predict` predicts: all, or of millions every so-many-th.
-    {fitted}
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features seen during fit, if X is a dataframe.
+    {cluster_attributes}
 
     Notes
     -----
-    {notes}
+    {cluster_notes}
 
-    Parameters are chosen on a sample of 50,000 points, or of 5000 for each branch if that is more. With
-    ``fit_time="best"`` the best candidate is used, and none are averaged.
+    {cluster_choice}
 
     Examples
     --------
@@ -156,29 +159,7 @@ class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
 
     _plain = HCKRegressor
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: None = None) -> "DaskHCKRegressor":
-        """Train.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe of shape (n_samples, n_features)
-            Of numbers, with known sizes of chunks if it is an array. Arrays of NumPy are cut into blocks.
-        y : Dask array, series or dataframe of shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : None
-            Weights are not possible here.
-
-        Returns
-        -------
-        self
-        """
-        refuse(sample_weight, "weights")
-        data, _, fitted = self._fit(X, y)
-        self._remember(data)
-        self._set_fitted(**fitted, _one_target=len(data.target_shape) == 0)
-        return self
-
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: PointsLike) -> Predictions:
         """Predict targets.
 
         Parameters
@@ -197,8 +178,7 @@ class DaskHCKRegressor(RidgeOnCluster, RegressorOnCluster, HCKRegressor):
         return self._local()
 
 
-@describe
-@describe_ridge
+@described
 class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
     """Classification with a hierarchically compositional kernel, on a Dask cluster.
 
@@ -206,7 +186,7 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
 
     Parameters
     ----------
-    {parameters}
+    {ridge}
     {cluster}
 
     Attributes
@@ -218,18 +198,13 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
         The mean of the ±1 targets.
     left_out_rows_ : ndarray of int, or None
         The rows that `loo_decision_function` is for: all, or of millions every so-many-th.
-    {fitted}
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features seen during fit, if X is a dataframe.
+    {cluster_attributes}
 
     Notes
     -----
-    {notes}
+    {cluster_notes}
 
-    Parameters are chosen on a sample of 50,000 points, or of 5000 for each branch if that is more. With
-    ``fit_time="best"`` the best candidate is used, and none are averaged.
+    {cluster_choice}
 
     Examples
     --------
@@ -246,33 +221,7 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
     _plain = HCKClassifier
     _labels = True
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: None = None) -> "DaskHCKClassifier":
-        """Train.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe of shape (n_samples, n_features)
-            Of numbers, with known sizes of chunks if it is an array. Arrays of NumPy are cut into blocks.
-        y : Dask array or series of shape (n_samples,)
-            Class labels: whole numbers or text.
-        sample_weight : None
-            Weights are not possible here.
-
-        Returns
-        -------
-        self
-        """
-        refuse(sample_weight, "weights")
-        data, trained, fitted = self._fit(X, y)
-        coding = trained.model.plan.coding
-        assert isinstance(coding, OneAgainstAll)
-        calibration = calibrate(coding, trained.probes)
-        self._remember(data)
-        self._set_fitted(**fitted, classes_=coding.classes, calibration_=calibration)
-        return self
-
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: PointsLike) -> Predictions:
         """Predict class labels: a lazy Dask array if X is a Dask collection, else an ndarray."""
         if not is_lazy(X):
             return super().predict(X)
@@ -280,7 +229,7 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
         drop = [1] if score.ndim == 2 else None
         return score.map_blocks(_labels_of, self.classes_, drop_axis=drop, dtype=self.classes_.dtype)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: PointsLike) -> Predictions:
         """Probabilities of the classes, (n_samples, n_classes); lazily if X is a Dask collection.
 
         Needs ``leave_one_out=True``; see `hck.HCKClassifier.predict_proba`.
@@ -291,20 +240,6 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
         score = self._evaluate(X)
         chunks = score.chunks[0], (len(self.classes_),)
         return score.map_blocks(_probabilities, self.calibration_, chunks=chunks, dtype=np.float64)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of right labels; computed on the workers if X is a Dask collection.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or an array here
-        y : labels, in the same blocks if X is a dataframe
-        sample_weight : weights of the rows, as y, default=None
-        """
-        predicted = self.predict(X)
-        if is_lazy(X):
-            return scores.accuracy(self._model.client, X, predicted, y, sample_weight)
-        return float(accuracy_score(self._here(y), predicted, sample_weight=self._here(sample_weight)))
 
     def to_local(self) -> HCKClassifier:
         """The model on this machine, where it fits into memory: a fitted `hck.HCKClassifier`."""

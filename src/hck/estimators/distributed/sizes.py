@@ -19,15 +19,8 @@ _FEWEST = 200  # points of a sample in a branch
 class Sizes:
     """How many branches, and how many points to settle everything by.
 
-    Attributes
-    ----------
-    estimator : estimator
-        With the memory budget of one branch.
-    extent : Extent
-    threads : int
-        Of all workers.
-    n_branches : int or None
-        Of a tree, if that was given.
+    The estimator is one in memory, with the memory budget of one branch; threads are those of all workers;
+    `n_branches` are those of a tree, if that was given.
     """
 
     estimator: Any
@@ -59,7 +52,7 @@ class Sizes:
         return number
 
 
-def budget_of(memory_budget: Any, facts: Facts) -> int | None:
+def budget_of(memory_budget: float | str | None, facts: Facts) -> int | None:
     """Bytes for a branch: what was given, within what a thread of a worker may take."""
     if memory_budget is None:
         return facts.memory

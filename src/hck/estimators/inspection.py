@@ -1,0 +1,50 @@
+"""What the front doors ask of a fitted estimator, so that they need not know how it keeps it."""
+
+import numpy as np
+from torch import Tensor
+
+from hck.estimators.base import HCKEstimator
+from hck.estimators.kernel_pca import HCKKernelPCA
+from hck.estimators.process_learning import ProcessLearning
+from hck.estimators.ridge import RidgeEstimator
+from hck.preparation.arrays import PointsLike
+from hck.preparation.categories import Categories
+
+
+def check_new(model: HCKEstimator, X: PointsLike) -> PointsLike:
+    """New points as the model takes them, or an error: an array, a CSR matrix, a tensor, or objects."""
+    return model._validate_new(X)
+
+
+def leaves_of(model: HCKEstimator, X: PointsLike) -> Tensor:
+    """The number of the leaf of each new point, in the first tree: shape (n,)."""
+    return model.tree_.route(model._placed(model._validate_new(X)))
+
+
+def n_training_points(model: HCKEstimator) -> int:
+    """How many points the model was fitted to; those of weight 0 do not count."""
+    if model.trees_:
+        return model.tree_.n_points
+    if isinstance(model, HCKKernelPCA):
+        return len(model.eigenvectors_)
+    return len(model._training_data() if isinstance(model, ProcessLearning) else model._used)
+
+
+def categories_of(model: HCKEstimator) -> Categories | None:
+    """The columns of a table that are categories, if there are any."""
+    return getattr(model, "_categories", None)
+
+
+def scaling_kind(model: RidgeEstimator) -> str | None:
+    """How features were scaled: "standard", "minmax" or not."""
+    return model._scale_kind()
+
+
+def has_left_out(model: HCKEstimator) -> bool:
+    """Whether there are predictions of training points by all others; those of processes always are."""
+    return not isinstance(model, RidgeEstimator) or model._left_out is not None
+
+
+def learned_parameters(model: ProcessLearning) -> dict[str, np.ndarray]:
+    """By name, the logarithms of what a Gaussian process has learned."""
+    return model._space.split(model.theta_)
