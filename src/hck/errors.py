@@ -1,6 +1,10 @@
 """The errors and warnings that are hck's own."""
 
-__all__ = ["NotPositiveDefiniteError", "NumericalWarning"]
+__all__ = ["ModelFileError", "NotPositiveDefiniteError", "NumericalWarning"]
+
+
+class ModelFileError(ValueError):
+    """A saved model that is damaged, incomplete, altered, or written by a newer version."""
 
 
 class NotPositiveDefiniteError(ValueError):

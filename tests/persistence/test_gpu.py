@@ -8,6 +8,7 @@ import torch
 from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.approximations import Iterative
 from hck.kernels import InverseMultiquadric
+from hck.partition import known_partitions
 from hck.persistence import load, save
 
 pytestmark = [
@@ -43,7 +44,7 @@ def test_ridge(tmp_path, approximation, first, then):
 
 
 @pytest.mark.parametrize(("first", "then"), DEVICES)
-@pytest.mark.parametrize("partition", ["random_projection", "pca", "kd", "kmeans", "kernel"])
+@pytest.mark.parametrize("partition", known_partitions())
 def test_partitions(tmp_path, partition, first, then):
     kernel = InverseMultiquadric([0.5, 1.0, 2.0])
     options = {"alpha": 0.02, "partition": partition, "n_trees": 2, "rank": 30, "random_state": 0}

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.kernels import Gaussian, InverseMultiquadric, Laplace, Matern, Periodic, RationalQuadratic
-from hck.partition import KD, PCA, KernelCut, KMeans, RandomProjection, Tree
+from hck.partition import KMeans, Tree, cutter_classes, known_landmarks, known_partitions
 from hck.persistence import save
 from saved_problem import EVERY, GIVEN, NEW, RIDGE, X, Y, same
 
@@ -25,8 +25,8 @@ def same_parameters(found, model):
         assert repr(found.get_params(deep=False)[name]) == repr(value)
 
 
-@pytest.mark.parametrize("landmarks", ["uniform", "kmeans", "farthest", "same"])
-@pytest.mark.parametrize("partition", ["random_projection", "pca", "kd", "kmeans", "kernel"])
+@pytest.mark.parametrize("landmarks", known_landmarks())
+@pytest.mark.parametrize("partition", known_partitions())
 def test_partitions_and_landmarks(again, partition, landmarks):
     model = HCKRegressor(**RIDGE, partition=partition, landmarks=landmarks).fit(X, Y)
     found = again(model)
@@ -37,7 +37,7 @@ def test_partitions_and_landmarks(again, partition, landmarks):
 
 @pytest.mark.parametrize(
     "cutter",
-    [RandomProjection(), PCA(), KD(), KMeans(3), KernelCut()],
+    [*(cutter() for cutter in cutter_classes()), KMeans(3)],
     ids=lambda cutter: type(cutter).__name__,
 )
 def test_cutters(again, cutter):

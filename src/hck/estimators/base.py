@@ -217,11 +217,10 @@ class HCKEstimator(BaseEstimator):
         """
         settings = self._settings(shape)
         if scouting:
-            approximation = self.approximation
+            kind = self.approximation
             if self._is_exact():
-                approximation = "hierarchical" if len(points) > FEW else "exact"
-            settings = replace(settings, approximation=approximation, verbose=False)
-            settings = for_other_points(settings, points)
+                kind = "hierarchical" if len(points) > FEW else "exact"
+            settings = for_other_points(replace(settings, approximation=kind, verbose=False), points)
         generator = torch.Generator(points.device).manual_seed(seed)
         return approximate(kernel.to(points.device, points.dtype), points, settings, generator)
 

@@ -131,6 +131,13 @@ def sample_for(n_branches: int) -> int:
     return max(_CHOSEN_ON, POINTS_PER_BRANCH * n_branches)
 
 
+def branches_for_sample(n_branches: int, sample: int) -> int:
+    """So many branches, a power of two, or fewer: at least two, and 64 points of the sample in each."""
+    while n_branches > 2 and n_branches > sample // 64:
+        n_branches //= 2
+    return n_branches
+
+
 def branches_within(estimator: HCKEstimator, extent: Extent, leaf_size: int | None, rank: int) -> int:
     """How many branches, so that one takes half of the memory budget."""
     leaf = min(extent.n, leaf_size or leaf_size_for(extent.n, rank))
@@ -152,12 +159,12 @@ def plan_ridge(
     was chosen `n_branches` makes the number of branches.
     """
     rng = check_random_state(estimator.random_state)
-    device, kernel = str(estimator.device or "cpu"), estimator._given_kernel()
+    device, given = str(estimator.device or "cpu"), estimator._given()
     kind = None if estimator.scale == "auto" else estimator.scale
     scaling, x = sample.moments.scaling(kind, torch.device(device)), sample.x
-    if kernel is not None and not isinstance(estimator.alpha, str) and not isinstance(estimator.rank, str):
-        n_trees = 1 if isinstance(estimator.n_trees, str) else estimator.n_trees
-        selection = Selection(kernel, float(estimator.alpha), n_trees, estimator.leaf_size, estimator.rank)
+    kernel, alpha, shape = given.kernel, given.alpha, given.shape
+    if isinstance(kernel, Kernel) and alpha is not None and shape.rank is not None:
+        selection = Selection(kernel, alpha, shape.n_trees or 1, shape.leaf_size, shape.rank)
     else:
         some = rng.permutation(len(x))[:_CHOSEN_ON]
         selection, scaling = _choose(plain, scaling, x[some], sample.y[some])

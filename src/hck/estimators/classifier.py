@@ -12,7 +12,7 @@ from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED, RidgeEstimator
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
-from hck.preparation.coding import signs
+from hck.preparation.coding import codes_of, signs
 from hck.selection.loss import Calibration
 
 
@@ -111,13 +111,10 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         -------
         ndarray of shape (n_samples,); a tensor on X's device if X is a tensor and labels are numbers
         """
-        score = self.decision_function(X)
-        if isinstance(score, Tensor):
-            code = (score > 0).long() if score.ndim == 1 else score.argmax(1)
-            if self.classes_.dtype.kind not in "biuf":
-                return self.classes_[code.cpu().numpy()]
-            return torch.as_tensor(self.classes_, device=score.device)[code]
-        return self.classes_[(score > 0).astype(int) if score.ndim == 1 else score.argmax(1)]
+        code = codes_of(self.decision_function(X))
+        if isinstance(code, Tensor) and self.classes_.dtype.kind in "biuf":
+            return torch.as_tensor(self.classes_, device=code.device)[code]
+        return self.classes_[to_host(code)]
 
     def predict_proba(self, X: PointsLike) -> np.ndarray:
         """Probabilities of the classes.

@@ -23,7 +23,6 @@ from hck.estimators.base import HCKEstimator
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, Weights, assign
 from hck.estimators.training import Ensemble, Equations, Fitted, Weighed, blend, scale, weigh
 from hck.hierarchy import Forest, TreePredictor
-from hck.kernels import Kernel
 from hck.partition import Tree
 from hck.points import DensePoints, Points, SparsePoints, as_points, as_points_like
 from hck.preparation.arrays import PointsLike, to_host
@@ -192,11 +191,6 @@ class RidgeEstimator(HCKEstimator):
                 "scale them yourself"
             )
         return self.scale
-
-    def _given_kernel(self) -> Kernel | None:
-        """The kernel, unless something about it is to be chosen."""
-        kernel = given_kernel(self.kernel, self.lengthscale)
-        return None if isinstance(kernel, str) else kernel
 
     def _left_out_values(self) -> np.ndarray:
         check_is_fitted(self)

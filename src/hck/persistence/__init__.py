@@ -7,7 +7,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hck.persistence.errors import ModelFileError
+from hck.errors import ModelFileError
 
 if TYPE_CHECKING:
     from hck.persistence.model import load, save

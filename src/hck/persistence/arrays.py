@@ -1,7 +1,6 @@
 """Arrays as they are stored: nothing twice, and laid out in memory as before once they are read."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -9,20 +8,16 @@ from torch import Tensor
 _FLOATS, _BITS = ("float64", "float32", "float16"), (64, 32, 16, 8)
 _INTEGERS = (f"{kind}{bits}" for kind in ("int", "uint") for bits in _BITS)
 DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in (*_FLOATS, *_INTEGERS, "bool")}
+JSON: TypeAlias = Any  # what JSON can hold
+Node: TypeAlias = dict[str, JSON]  # that says in "is" what it stands for
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def pack(tensor: Tensor) -> tuple[Tensor, dict[str, list[int]]]:
     """A view without repeated entries, its axes in the order of the memory; and how to get back.
 
-    Rounding depends on how a matrix lies in memory, so that the order of its axes is kept.
-
-    Returns
-    -------
-    packed : Tensor
-        Nearly always contiguous.
-    layout : dict
-        "expand", the shape that entries are repeated to, and "axes", the axes' old numbers, where needed.
+    Rounding depends on how a matrix lies in memory, so that the order of its axes is kept. The layout has
+    "expand", the shape that entries are repeated to, and "axes", the axes' old numbers, where needed.
     """
     layout: dict[str, list[int]] = {}
     repeated = [axis for axis in range(tensor.ndim) if tensor.stride(axis) == 0 and tensor.shape[axis] > 1]
@@ -38,7 +33,7 @@ def pack(tensor: Tensor) -> tuple[Tensor, dict[str, list[int]]]:
     return tensor, layout
 
 
-def unpack(packed: Tensor, layout: Mapping[str, Any]) -> Tensor:
+def unpack(packed: Tensor, layout: Node) -> Tensor:
     """What `pack` was given."""
     if "axes" in layout:
         axes = layout["axes"]

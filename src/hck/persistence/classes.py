@@ -6,7 +6,7 @@ one more line in `_BY_ARGUMENTS`. Estimators, which stand above, say what is sav
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -42,21 +42,15 @@ from hck.selection.loss import Calibration
 from hck.selection.space import Parameter
 from hck.settings import Settings
 
-Parts = dict[str, Any]
+Part: TypeAlias = Any  # whatever models are made of
+Parts: TypeAlias = dict[str, Part]
 DeviceOf = Callable[[Any], torch.device]
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a model is loaded to.
-
-    Attributes
-    ----------
-    device : torch.device
-    parameter : str or None
-        What the parameter `device` of estimators becomes; None: it stays as it was.
-    """
+    """Where a model is loaded to, and what the parameter `device` of estimators becomes, if it changes."""
 
     device: torch.device
     parameter: str | None = None
@@ -64,27 +58,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How objects of a class are taken apart and put together.
+    """How objects of a class are taken apart and put together, and which parts these have.
 
-    Attributes
-    ----------
-    take : callable
-        An object ↦ its parts by name.
-    make : callable
-        (parts, place) ↦ the object.
-    required : frozenset of str
-        Parts that must be there.
-    optional : frozenset of str, or None
-        Others that may be; None for any. A part with a default need not be in files of an older version.
-    on_host : frozenset of str
-        Parts that stay in the CPU's memory whatever the device.
+    Parts with a default are optional, as files of an older version lack them.
     """
 
     take: Callable[[Any], Parts]
     make: Callable[[Parts, Place], Any]
     required: frozenset[str]
-    optional: frozenset[str] | None = frozenset()
-    on_host: frozenset[str] = frozenset()
+    optional: frozenset[str] | None = frozenset()  # None: any
+    on_host: frozenset[str] = frozenset()  # parts that stay in the CPU's memory whatever the device
 
 
 def _by_arguments(cls: type, *names: str, optional: tuple[str, ...] = ()) -> Recipe:
@@ -101,8 +84,7 @@ def _by_arguments(cls: type, *names: str, optional: tuple[str, ...] = ()) -> Rec
 def _of_dataclass(cls: type) -> Recipe:
     """The fields of a dataclass, without caches."""
     known = [field for field in fields(cls) if field.name not in _CACHES]
-    plain = [field.default is MISSING and field.default_factory is MISSING for field in known]
-    needed = [field.name for field, must in zip(known, plain, strict=True) if must]
+    needed = [each.name for each in known if each.default is MISSING and each.default_factory is MISSING]
     return _by_arguments(cls, *needed, optional=tuple(f.name for f in known if f.name not in needed))
 
 
@@ -189,12 +171,8 @@ _FITTED = ("trees_", "_objects", "_categories")  # of all
 def saved(*fitted: str, device: DeviceOf) -> Callable[[type[Estimator]], type[Estimator]]:
     """A decorator of estimators that can be saved.
 
-    Parameters
-    ----------
-    *fitted : str
-        Attributes that a fitted one has, beside those that all have. Others are saved if they are there.
-    device : callable
-        A fitted one ↦ where it computes.
+    A fitted one has the attributes `fitted`, beside those that all have; others are saved if they are there.
+    `device` says where it computes.
     """
 
     def register(cls: type[Estimator]) -> type[Estimator]:

@@ -8,30 +8,20 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from hck.persistence.arrays import DTYPES, unpack
-from hck.persistence.classes import BY_NAME, RECIPES, Place
-from hck.persistence.errors import ModelFileError
+from hck.errors import ModelFileError
+from hck.persistence.arrays import DTYPES, JSON, Node, unpack
+from hck.persistence.classes import BY_NAME, RECIPES, Part, Place
 
-Node = dict[str, Any]
-Read = Callable[[str, torch.dtype, list[int]], Tensor]
+Read = Callable[[str, torch.dtype, list[int]], Tensor]  # name, dtype and shape of what is in a file
 
 _NUMBERS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 _CPU = torch.device("cpu")
 
 
 class Decoder:
-    """Makes what an `Encoder` has taken apart.
+    """Makes what an `Encoder` has taken apart: objects, each with its class and its parts."""
 
-    Parameters
-    ----------
-    objects : list of dict
-        Each with its class and its parts.
-    read : callable
-        (name, dtype, shape) ↦ a tensor in the CPU's memory, or a ModelFileError.
-    place : Place
-    """
-
-    def __init__(self, objects: list[Any], read: Read, place: Place) -> None:
+    def __init__(self, objects: list[Node], read: Read, place: Place) -> None:
         self.objects, self.read, self.place = objects, read, place
         self._made: dict[tuple[int, torch.device], Any] = {}
         self._open: set[int] = set()
@@ -49,7 +39,7 @@ class Decoder:
             "object": lambda node, device: self._object(node["number"], device),
         }
 
-    def value(self, node: Any, device: torch.device) -> Any:
+    def value(self, node: JSON, device: torch.device) -> Part:
         """What an encoded value stands for, with its tensors on a device."""
         if isinstance(node, list):
             return [self.value(item, device) for item in node]
@@ -60,7 +50,7 @@ class Decoder:
             raise ModelFileError(f"the file has a value of the unknown kind {kind!r}")
         return _guard(f"a value of the kind {kind!r}", lambda: self._kinds[kind](node, device))
 
-    def _object(self, number: int, device: torch.device) -> Any:
+    def _object(self, number: int, device: torch.device) -> Part:
         at = number, device
         if at not in self._made:
             if number in self._open:
@@ -71,7 +61,7 @@ class Decoder:
             self._open.remove(number)
         return self._made[at]
 
-    def _make(self, name: str, parts: Node, device: torch.device) -> Any:
+    def _make(self, name: str, parts: Node, device: torch.device) -> Part:
         if name not in BY_NAME:
             raise ModelFileError(
                 f"the file has an object of the class {name!r}, which saved models do not have"
@@ -117,7 +107,7 @@ def _dtype(name: str, kinds: str) -> np.dtype:
     return dtype
 
 
-def _guard(what: str, make: Callable[[], Any]) -> Any:
+def _guard(what: str, make: Callable[[], Part]) -> Part:
     """What is made, or a ModelFileError."""
     try:
         return make()

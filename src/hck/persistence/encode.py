@@ -8,28 +8,19 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from hck.persistence.arrays import DTYPES, NAMES, pack
+from hck.persistence.arrays import DTYPES, JSON, NAMES, Node, pack
 from hck.persistence.classes import NAMES as CLASSES
-from hck.persistence.classes import RECIPES, REFUSED
+from hck.persistence.classes import RECIPES, REFUSED, Part
 from hck.points import as_tensor
-
-Node = dict[str, Any]
 
 
 class Encoder:
     """Turns objects into what JSON and safetensors can hold.
 
     Numbers, text and lists stay what they are. All else is a dict that says in "is" what it stands for.
-
-    Attributes
-    ----------
-    objects : list of dict
-        Each with its "class" and its "parts", which refer to objects before it by their numbers. What is a
-        part of several is there once.
-    arrays : dict of str to Tensor
-        By the place where they are first found.
-    notes : list of str
-        What is not kept.
+    `objects` have a "class" and "parts", which refer to objects before them by their numbers; what is a part
+    of several is there once. `arrays` are named by the place where they are first found. `notes` say what is
+    not kept.
     """
 
     def __init__(self) -> None:
@@ -39,7 +30,7 @@ class Encoder:
         self._numbers: dict[int, tuple[int, Any]] = {}  # by id; the object is kept, so that the id stays its
         self._names: dict[tuple[Any, ...], str] = {}
 
-    def value(self, x: Any, path: str = "") -> Any:
+    def value(self, x: Part, path: str = "") -> JSON:
         """Anything as JSON; `path` says where it is found."""
         if x is None or isinstance(x, bool):
             return x
@@ -74,7 +65,7 @@ class Encoder:
             return {"is": "object", "number": self._object(x, path)}
         raise refusal(x, path)
 
-    def _object(self, x: Any, path: str) -> int:
+    def _object(self, x: Part, path: str) -> int:
         if id(x) not in self._numbers:
             parts = {
                 name: self.value(part, f"{path}.{name}" if path else name)
@@ -116,7 +107,7 @@ class Encoder:
         return {"is": "sparse", **nodes, "shape": [int(size) for size in x.shape]}
 
 
-def refusal(x: Any, path: str) -> TypeError:
+def refusal(x: Part, path: str) -> TypeError:
     """The error of what cannot be saved."""
     if type(x) in REFUSED:
         what = REFUSED[type(x)]

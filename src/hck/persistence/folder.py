@@ -8,21 +8,22 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn, TypeAlias
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from torch import Tensor
 
+from hck.errors import ModelFileError
+from hck.persistence.arrays import JSON, Node
 from hck.persistence.decode import Read
-from hck.persistence.errors import ModelFileError
 
 FORMAT, VERSION = "hck model", 1
 MODEL = "model.json"
 TENSORS = ("tensors.safetensors", "tensors-2.safetensors")  # a new model takes the name that is free
 
-Document = dict[str, Any]
+Document: TypeAlias = Node
 
 
 # Writing ---------------------------------------------------------------------------------------------
@@ -45,17 +46,9 @@ def check_target(path: Path, force: bool) -> None:
 
 
 def write(path: Path, document: Document, arrays: Mapping[str, Tensor], force: bool = False) -> None:
-    """Write a model. Whatever interrupts it, there is the old model, if there was one, or the new one.
+    """Write a model to a folder: what `model.json` holds, without checksums, and arrays by their names.
 
-    Parameters
-    ----------
-    path : Path
-        The folder to write.
-    document : dict
-        What `model.json` holds, without checksums.
-    arrays : mapping of str to Tensor
-    force : bool
-        Whether a saved model may be replaced.
+    Whatever interrupts it, there is the old model, if there was one (which `force` replaces), or the new one.
     """
     check_target(path, force)
     path = path.resolve()
@@ -140,7 +133,7 @@ def _is_model(path: Path) -> bool:
         return False
 
 
-def _tensor_file(path: Path) -> Any:
+def _tensor_file(path: Path) -> JSON:
     """The name of the file of tensors that a model refers to."""
     return _at(_parse(path / MODEL), "tensors", "file")
 
@@ -149,12 +142,7 @@ def _tensor_file(path: Path) -> Any:
 
 
 def read(path: Path) -> Document:
-    """What `model.json` holds, after all checks but those of the tensors.
-
-    Raises
-    ------
-    ModelFileError
-    """
+    """What `model.json` holds, after all checks but those of the tensors; or a ModelFileError."""
     if not path.is_dir():
         raise ModelFileError(
             f"there is no saved model at {path}" + (": it is a file" if path.exists() else "")
@@ -227,9 +215,9 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def _at(document: Document, *keys: str) -> Any:
+def _at(document: Document, *keys: str) -> JSON:
     """An entry, or a ModelFileError."""
-    found: Any = document
+    found: JSON = document
     for key in keys:
         if not isinstance(found, dict) or key not in found:
             raise ModelFileError(f"{MODEL} is damaged: it has no {'.'.join(keys)}")
@@ -237,7 +225,7 @@ def _at(document: Document, *keys: str) -> Any:
     return found
 
 
-def entry(document: Document, key: str, kind: type) -> Any:
+def entry(document: Document, key: str, kind: type) -> JSON:
     """An entry of the document, of a known type, or a ModelFileError."""
     found = _at(document, key)
     if not isinstance(found, kind):

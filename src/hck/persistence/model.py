@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from hck._version import __version__
 from hck.backend.device import is_here, parse_device
+from hck.errors import ModelFileError
 from hck.persistence import folder
-from hck.persistence.classes import ESTIMATORS, Place
+from hck.persistence.classes import ESTIMATORS, Part, Place
 from hck.persistence.decode import Decoder
 from hck.persistence.encode import Encoder
-from hck.persistence.errors import ModelFileError
 
 
 def save(estimator: BaseEstimator, path: str | os.PathLike[str], force: bool = False) -> None:
@@ -49,7 +49,7 @@ def save(estimator: BaseEstimator, path: str | os.PathLike[str], force: bool = F
         warnings.warn(note, UserWarning, stacklevel=2)
 
 
-def write_parts(path: Path, value: Any, device: torch.device, force: bool = True) -> list[str]:
+def write_parts(path: Path, value: Part, device: torch.device, force: bool = True) -> list[str]:
     """Write anything that saved models are made of, as a folder; what is not kept is returned, in words."""
     encoder = Encoder()
     root = encoder.value(value)
@@ -94,7 +94,7 @@ def load(path: str | os.PathLike[str], device: str | torch.device | None = None)
     return estimator
 
 
-def read_parts(path: Path, device: str | torch.device | None = None) -> Any:
+def read_parts(path: Path, device: str | torch.device | None = None) -> Part:
     """Read what `write_parts` has written."""
     document = folder.read(path)
     place = _place(folder.entry(document, "device", str), device)

@@ -1,8 +1,10 @@
 """Right-hand sides that branches solve for, from what users call y."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from torch import Tensor
 
 MOST_CLASSES = 10_000
 
@@ -45,10 +47,16 @@ class OneAgainstAll:
     def codes(self, targets: np.ndarray) -> np.ndarray:
         """The number of the class of each row, from what the call returned."""
         raw = targets + self.intercept
-        return (raw[:, 0] > 0).astype(int) if raw.shape[1] == 1 else raw.argmax(1)
+        return codes_of(raw[:, 0] if raw.shape[1] == 1 else raw)
 
 
 Coding = Centred | OneAgainstAll
+Scores = TypeVar("Scores", np.ndarray, Tensor)
+
+
+def codes_of(scores: Scores) -> Scores:
+    """The number of the class of each row, from scores (rows,) of the second of two, or (rows, classes)."""
+    return (scores > 0) * 1 if scores.ndim == 1 else scores.argmax(1)
 
 
 def signs(code: np.ndarray, n_classes: int) -> np.ndarray:

@@ -17,12 +17,12 @@ from hck.dask.collections import is_lazy
 from hck.dask.training import Training
 from hck.estimators.branched import BranchedRidge, plan_ridge, refuse
 from hck.estimators.classifier import HCKClassifier
-from hck.estimators.distributed.base import OnCluster, as_array
-from hck.estimators.distributed.sizes import Sizes
+from hck.estimators.distributed.base import OnCluster, Sizes, as_array
 from hck.estimators.parameters import Predictions, Weights, assign, described
 from hck.estimators.regressor import HCKRegressor
 from hck.kernels import Kernel
 from hck.preparation.arrays import PointsLike, TargetsLike
+from hck.preparation.coding import codes_of
 from hck.preparation.sample import Sample
 from hck.selection import Selection
 from hck.selection.loss import Calibration
@@ -110,8 +110,8 @@ class RidgeOnCluster(OnCluster, BranchedRidge):
         ]
         return as_array(made, points.rows, (len(self.intercept_),), dtype)
 
-    def _local(self) -> Any:
-        """The model on this machine."""
+    def to_local(self) -> Any:
+        """The model on this machine, where it fits into memory: one of `hck`, fitted."""
         self._check_fitted()
         plan = self._model.plan
         return self._as_plain(plan, assemble_forest(plan.trunks, self._model.gather()))
@@ -123,7 +123,8 @@ class DaskHCKRegressor(RidgeOnCluster, HCKRegressor):
 
     As `hck.HCKRegressor`, for data that are spread over machines: each row is brought to the worker that has
     its branch of the tree, and then only small messages travel. The result is that of one machine on the same
-    tree. What is not given is chosen on a sample, on the client.
+    tree. What is not given is chosen on a sample, on the client. Predictions of Dask collections are lazy
+    Dask arrays, of which nothing is brought here; of a dataframe, the sizes of chunks are not known.
 
     Parameters
     ----------
@@ -158,24 +159,6 @@ class DaskHCKRegressor(RidgeOnCluster, HCKRegressor):
     """
 
     _plain = HCKRegressor
-
-    def predict(self, X: PointsLike) -> Predictions:
-        """Predict targets.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or an array here
-
-        Returns
-        -------
-        A lazy Dask array for Dask collections, of which nothing is brought here; else an ndarray. Of shape
-        (n_samples,) or (n_samples, n_targets); of a dataframe, the sizes of chunks are not known.
-        """
-        return super().predict(X)
-
-    def to_local(self) -> HCKRegressor:
-        """The model on this machine, where it fits into memory: a fitted `hck.HCKRegressor`."""
-        return self._local()
 
 
 @described
@@ -241,13 +224,9 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
         chunks = score.chunks[0], (len(self.classes_),)
         return score.map_blocks(_probabilities, self.calibration_, chunks=chunks, dtype=np.float64)
 
-    def to_local(self) -> HCKClassifier:
-        """The model on this machine, where it fits into memory: a fitted `hck.HCKClassifier`."""
-        return self._local()
-
 
 def _labels_of(score: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    return classes[(score > 0).astype(int) if score.ndim == 1 else score.argmax(1)]
+    return classes[codes_of(score)]
 
 
 def _probabilities(score: np.ndarray, calibration: Calibration) -> np.ndarray:
