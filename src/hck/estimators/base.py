@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -59,7 +59,6 @@ class HCKEstimator(BaseEstimator):
         "kernel": [str, Kernel, callable],
         "approximation": [StrOptions(set(NAMES)), Iterative],
         "lengthscale": [Interval(Real, 0, None, closed="neither"), "array-like", None],
-        "n_trees": [Interval(Integral, 1, None, closed="left")],
         "rank": [Interval(Integral, 1, None, closed="left")],
         "leaf_size": [Interval(Integral, 1, None, closed="left"), None],
         "partition": [str, Cutter, Tree],
@@ -204,8 +203,10 @@ class HCKEstimator(BaseEstimator):
 
     def _settings(self, shape: Shape) -> Settings:
         """The parameters of an approximation, with a size that may have been chosen."""
-        places = self.partition, self.landmarks, self.jitter, self.memory_budget
-        return Settings(shape.rank, shape.leaf_size, *places, bool(self.verbose), self.approximation)
+        options = {field.name for field in fields(Settings)}
+        given = {name: value for name, value in self.get_params(deep=False).items() if name in options}
+        chosen = {"rank": shape.rank, "leaf_size": shape.leaf_size, "verbose": bool(self.verbose)}
+        return Settings(**{**given, **chosen})
 
     def _approximation(
         self, kernel: Kernel, points: Points, seed: int, shape: Shape, scouting: bool = False

@@ -94,6 +94,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
         "bounds": [dict, None],
         "priors": [dict, None],
+        "n_trees": [Interval(Integral, 1, None, closed="left")],
         "learn_size": [Interval(Integral, 1, None, closed="left"), None],
     }
 

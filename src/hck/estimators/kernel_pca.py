@@ -116,7 +116,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
     _back: HCKRegressor | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: kinds for name, kinds in HCKEstimator._parameter_constraints.items() if name != "n_trees"},
+        **HCKEstimator._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "fit_inverse_transform": ["boolean"],
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -159,7 +159,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
     # Training ---------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: PointsLike, y: None = None) -> "HCKKernelPCA":
+    def fit(self, X: PointsLike, y: object = None) -> "HCKKernelPCA":
         """Find the principal components.
 
         Parameters
@@ -197,7 +197,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         self._predictor, self._mean = found.predictor, found.mean
         return self
 
-    def fit_transform(self, X: PointsLike, y: None = None) -> Predictions:
+    def fit_transform(self, X: PointsLike, y: object = None) -> Predictions:
         """Find the principal components, and the coordinates of the training points along them.
 
         These are what `transform` gives, unless copies of a point were put into several leaves: new points

@@ -135,7 +135,7 @@ def _is_model(path: Path) -> bool:
 
 def _tensor_file(path: Path) -> JSON:
     """The name of the file of tensors that a model refers to."""
-    return _at(_parse(path / MODEL), "tensors", "file")
+    return entry(_parse(path / MODEL), "tensors", "file")
 
 
 # Reading ---------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def read(path: Path) -> Document:
 @contextlib.contextmanager
 def tensors(path: Path, document: Document) -> Iterator[Read]:
     """What reads the tensors of a model, after a check of their file."""
-    name, size = _at(document, "tensors", "file"), _at(document, "tensors", "bytes")
+    name, size = entry(document, "tensors", "file"), entry(document, "tensors", "bytes")
     if name not in TENSORS:
         raise ModelFileError(f"{path / MODEL} is damaged: {name!r} is no name of a file of tensors")
     file = path / name
@@ -176,7 +176,7 @@ def tensors(path: Path, document: Document) -> Iterator[Read]:
         raise ModelFileError(
             f"{file} is truncated or altered: it has {file.stat().st_size} bytes, not {size}"
         )
-    if _sha256(file) != _at(document, "tensors", "sha256"):
+    if _sha256(file) != entry(document, "tensors", "sha256"):
         raise ModelFileError(f"{file} is damaged or was altered: its checksum is wrong")
     try:
         opened = safe_open(file, framework="pt", device="cpu")
@@ -215,21 +215,15 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def _at(document: Document, *keys: str) -> JSON:
-    """An entry, or a ModelFileError."""
+def entry(document: Document, *keys: str, kind: type = object) -> JSON:
+    """An entry of the document, of a known type, or a ModelFileError."""
     found: JSON = document
     for key in keys:
         if not isinstance(found, dict) or key not in found:
             raise ModelFileError(f"{MODEL} is damaged: it has no {'.'.join(keys)}")
         found = found[key]
-    return found
-
-
-def entry(document: Document, key: str, kind: type) -> JSON:
-    """An entry of the document, of a known type, or a ModelFileError."""
-    found = _at(document, key)
     if not isinstance(found, kind):
-        raise ModelFileError(f"{MODEL} is damaged: its {key} is {found!r}")
+        raise ModelFileError(f"{MODEL} is damaged: its {'.'.join(keys)} is {found!r}")
     return found
 
 

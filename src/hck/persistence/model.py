@@ -97,10 +97,10 @@ def load(path: str | os.PathLike[str], device: str | torch.device | None = None)
 def read_parts(path: Path, device: str | torch.device | None = None) -> Part:
     """Read what `write_parts` has written."""
     document = folder.read(path)
-    place = _place(folder.entry(document, "device", str), device)
+    place = _place(folder.entry(document, "device", kind=str), device)
     with folder.tensors(path, document) as read:
-        decoder = Decoder(folder.entry(document, "objects", list), read, place)
-        return decoder.value(folder.entry(document, "model", dict), place.device)
+        decoder = Decoder(folder.entry(document, "objects", kind=list), read, place)
+        return decoder.value(folder.entry(document, "model", kind=dict), place.device)
 
 
 def _place(saved: str, device: str | torch.device | None) -> Place:

@@ -64,8 +64,7 @@ class Moments:
             centre, width = self.mean, np.sqrt(self.square / self.count)
         else:
             centre, width = self.low, self.high - self.low
-        factor = 1 / np.where(width <= 1e-12 * np.abs(centre), 1.0, width)
-        return Scaling(torch.from_numpy(centre).to(device), torch.from_numpy(factor).to(device))
+        return Scaling.by(*(torch.from_numpy(each).to(device) for each in (centre, width)))
 
 
 @dataclass

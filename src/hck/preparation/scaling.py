@@ -22,18 +22,15 @@ class Scaling:
 
     @classmethod
     def of(cls, kind: str | None, points: Points) -> "Scaling":
-        """What brings points to mean 0 and variance 1 ("standard"), or to [0, 1] ("minmax").
-
-        Constant features are only centred.
-        """
+        """What brings points to mean 0 and variance 1 ("standard"), or to [0, 1] ("minmax")."""
         if kind is None or not isinstance(points, DensePoints | SparsePoints):
             return cls()
         if isinstance(points, SparsePoints):
             absolute = abs(points.x)
             mean = np.asarray(absolute.multiply(absolute).mean(0)).ravel()
             width = np.sqrt(mean) if kind == "standard" else absolute.max(0).toarray().ravel()
-            factor = torch.from_numpy(np.where(width > 0, 1 / np.where(width > 0, width, 1), 1.0))
-            return cls(torch.zeros_like(factor), factor.to(points.device))
+            factor = torch.from_numpy(1 / np.where(width > 0, width, 1.0)).to(points.device)
+            return cls(torch.zeros_like(factor), factor)
         x = points.x
         if kind == "standard":
             centre = x.mean(0, dtype=torch.float64)
@@ -44,6 +41,11 @@ class Scaling:
         else:
             low, high = x.amin(0).double(), x.amax(0).double()
             centre, width = low, high - low
+        return cls.by(centre, width)
+
+    @classmethod
+    def by(cls, centre: Tensor, width: Tensor) -> "Scaling":
+        """By the widths of features; constant ones are only centred."""
         flat = width <= 1e-12 * centre.abs()
         return cls(centre, 1 / width.masked_fill(flat, 1.0))
 
