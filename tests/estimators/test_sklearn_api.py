@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.kernels import Gaussian, Matern
 from hck.outofcore import DiskHCKClassifier, DiskHCKRegressor
-from hck.partition import known_landmarks, known_partitions
+from hck.partition import known_partitions
 
 # With more points than a leaf holds, repeated points make another tree than weights do.
 OTHER_TREE = {
@@ -98,7 +98,7 @@ def test_pandas_input_and_feature_names(regression):
 
 
 @pytest.mark.parametrize("partition", known_partitions())
-@pytest.mark.parametrize("landmarks", known_landmarks())
+@pytest.mark.parametrize("landmarks", ["uniform", "kmeans", "farthest", "same"])
 def test_same_seed_same_result(regression, partition, landmarks):
     X, y = regression
     model = HCKRegressor(
@@ -134,4 +134,4 @@ PLAIN = [HCKRegressor, HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA]
 def test_docstring_lists_every_parameter(estimator):
     for name in estimator().get_params():
         assert f"\n{name} : " in getdoc(estimator)  # from 3.13 on, __doc__ has no margin
-    assert not re.search(r"\{[a-z_]+\}", estimator.__doc__)  # a text that was not filled in
+    assert not re.search(r"^ *\{[a-z_]+\}", estimator.__doc__, re.MULTILINE)  # a text that was not filled in
