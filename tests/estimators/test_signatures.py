@@ -1,6 +1,6 @@
 """Estimators on disk and on a cluster have the parameters of plain ones, and some more."""
 
-from inspect import signature
+from inspect import getdoc, signature
 
 import pytest
 from sklearn.base import clone
@@ -16,6 +16,7 @@ def more_than(cls, plain):
         for which in (cls, plain)
     )
     assert mine[: len(others)] == others
+    assert all(f"\n{name} : " in getdoc(cls) for name, _, _ in mine)
     assert type(clone(cls(rank=7))) is cls
     assert clone(cls(rank=7)).rank == 7
     return [name for name, _, _ in mine[len(others) :]]

@@ -83,17 +83,16 @@ class BranchedRidge(Branched, RidgeEstimator):
 
     def _set_outcome(self, coding: Coding, probes: Probes | None, one_target: bool) -> None:
         """Keep what was found of the targets, and what was predicted of the rows that were left out."""
-        self.intercept_, self._left_out, self.left_out_rows_ = coding.intercept, None, None
+        calibration, left_out, rows = None, None, None
+        if probes is not None:
+            left_out, rows = probes.predicted + coding.intercept, probes.number
+            if isinstance(coding, OneAgainstAll):
+                calibration = Calibration.fit(left_out, coding.codes(probes.observed))
+        self.intercept_, self._left_out, self.left_out_rows_ = coding.intercept, left_out, rows
         if isinstance(coding, OneAgainstAll):
-            self.classes_, self.calibration_ = coding.classes, None
+            self.classes_, self.calibration_ = coding.classes, calibration
         else:
             self._one_target = one_target
-        if probes is None:
-            return
-        left_out = probes.predicted + coding.intercept
-        self._left_out, self.left_out_rows_ = left_out, probes.number
-        if isinstance(coding, OneAgainstAll):
-            self.calibration_ = Calibration.fit(left_out, coding.codes(probes.observed))
 
     def _as_plain(self, plan: Plan, members: list[TreePredictor]) -> Any:
         """An estimator as if it had been fitted in memory, with these functions of the trees."""
