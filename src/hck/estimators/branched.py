@@ -25,6 +25,7 @@ from hck.preparation.coding import Coding, OneAgainstAll
 from hck.preparation.sample import Sample
 from hck.preparation.scaling import Scaling
 from hck.selection import Selection
+from hck.selection.auto import given_kernel
 from hck.selection.loss import Calibration
 
 _CHOSEN_ON = 50_000  # points on which parameters are chosen
@@ -130,13 +131,6 @@ def sample_for(n_branches: int) -> int:
     return max(_CHOSEN_ON, POINTS_PER_BRANCH * n_branches)
 
 
-def branches_for_sample(n_branches: int, sample: int) -> int:
-    """So many branches, a power of two, or fewer: at least two, and 64 points of the sample in each."""
-    while n_branches > 2 and n_branches > sample // 64:
-        n_branches //= 2
-    return n_branches
-
-
 def branches_within(estimator: HCKEstimator, extent: Extent, leaf_size: int | None, rank: int) -> int:
     """How many branches, so that one takes half of the memory budget."""
     leaf = min(extent.n, leaf_size or leaf_size_for(extent.n, rank))
@@ -158,12 +152,13 @@ def plan_ridge(
     was chosen `n_branches` makes the number of branches.
     """
     rng = check_random_state(estimator.random_state)
-    device, given = str(estimator.device or "cpu"), estimator._given()
+    device, kernel = str(estimator.device or "cpu"), given_kernel(estimator.kernel, estimator.lengthscale)
     kind = None if estimator.scale == "auto" else estimator.scale
     scaling, x = sample.moments.scaling(kind, torch.device(device)), sample.x
-    kernel, alpha, shape = given.kernel, given.alpha, given.shape
-    if isinstance(kernel, Kernel) and alpha is not None and shape.rank is not None:
-        selection = Selection(kernel, alpha, shape.n_trees or 1, shape.leaf_size, shape.rank)
+    given = not isinstance(estimator.alpha, str) and not isinstance(estimator.rank, str)
+    if given and isinstance(kernel, Kernel):
+        n_trees = 1 if isinstance(estimator.n_trees, str) else estimator.n_trees
+        selection = Selection(kernel, float(estimator.alpha), n_trees, estimator.leaf_size, estimator.rank)
     else:
         some = rng.permutation(len(x))[:_CHOSEN_ON]
         selection, scaling = _choose(plain, scaling, x[some], sample.y[some])

@@ -16,15 +16,7 @@ from hck.backend.memory import resolve_budget
 from hck.backend.progress import track
 from hck.branches import Probes, assemble_forest
 from hck.branches.plan import probe_every
-from hck.estimators.branched import (
-    BranchedRidge,
-    Extent,
-    branches_for_sample,
-    branches_within,
-    plan_ridge,
-    refuse,
-    sizes_for,
-)
+from hck.estimators.branched import BranchedRidge, Extent, branches_within, plan_ridge, refuse, sizes_for
 from hck.estimators.classifier import HCKClassifier
 from hck.estimators.parameters import Weights, assign, described
 from hck.estimators.regressor import HCKRegressor
@@ -114,9 +106,8 @@ class DiskRidge(BranchedRidge):
 
         def branches(chosen: Selection) -> int:
             extent = Extent(n, d, len(coding.intercept))
-            return branches_for_sample(
-                branches_within(self, extent, chosen.leaf_size, chosen.rank), len(sample.x)
-            )
+            number = branches_within(self, extent, chosen.leaf_size, chosen.rank)
+            return min(number, 2 ** ((len(sample.x) // 64).bit_length() - 1) if len(sample.x) >= 128 else 2)
 
         plan, selection = plan_ridge(self, self._alone(), branches, sample)
         return {

@@ -4,14 +4,12 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, NoReturn, Self
 from uuid import uuid4
 
 import dask.array as da
 import numpy as np
-import torch
 from dask.highlevelgraph import HighLevelGraph
 from distributed import Client
 from sklearn.base import clone
@@ -19,67 +17,20 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hck.backend.memory import resolve_budget
 from hck.branches import Plan
-from hck.branches.trunk import POINTS_PER_BRANCH
 from hck.dask import score as scores
 from hck.dask.cluster import Traffic, Work, bring, lazy
 from hck.dask.collections import LazyChunks, check_kind, is_lazy, lazy_points, names_of
 from hck.dask.model import Model
 from hck.dask.store import Trained, train
 from hck.dask.training import Training, as_matrix, draw, read
-from hck.dask.workers import Facts, find_client, look_around
+from hck.dask.workers import find_client, look_around
 from hck.estimators.base import ACCEPTED
-from hck.estimators.branched import (
-    Branched,
-    Extent,
-    branches_for_sample,
-    branches_within,
-    sample_for,
-    sizes_for,
-)
+from hck.estimators.branched import Branched, Extent
+from hck.estimators.distributed.sizes import Sizes, budget_of
 from hck.estimators.parameters import Weights
-from hck.partition import leaf_size_for
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
 from hck.preparation.sample import Sample
-
-_MOST_BYTES = 2**30  # of a sample
-_FEWEST = 200  # points of a sample in a branch
-
-
-@dataclass
-class Sizes:
-    """How many branches, and how many points to settle everything by.
-
-    The estimator is one in memory, with the memory budget of one branch; threads are those of all workers;
-    `n_branches` are those of a tree, if that was given.
-    """
-
-    estimator: Any
-    extent: Extent
-    threads: int
-    n_branches: int | None
-
-    @property
-    def sample(self) -> int:
-        """How many rows to draw; where the number of branches was given, whatever memory there is."""
-        n, number = self.extent.n, self.n_branches
-        size = n
-        if number is None:
-            number, size = sizes_for(self.estimator, self.extent)
-            size = max(size, POINTS_PER_BRANCH * number)
-        most = max(_FEWEST * number, _MOST_BYTES // (8 * self.extent.d))
-        return min(n, most, size, sample_for(number))
-
-    def branches(self, n_trees: int, leaf_size: int | None, rank: int) -> int:
-        """Of a tree: one stays within the budget, and every thread has two where there are rows enough."""
-        if self.n_branches is not None:
-            return self.n_branches
-        n, number = self.extent.n, branches_within(self.estimator, self.extent, leaf_size, rank)
-        leaf = leaf_size or leaf_size_for(n, rank)
-        while number * n_trees < 2 * self.threads and n > 8 * number * leaf:
-            number *= 2
-        return branches_for_sample(number, self.sample)
 
 
 class OnCluster(Branched, ABC):
@@ -233,14 +184,6 @@ class OnCluster(Branched, ABC):
         )
         here = accuracy_score if self._labels else r2_score
         return float(here(y, predicted, sample_weight=sample_weight))
-
-
-def budget_of(memory_budget: float | str | None, facts: Facts) -> int | None:
-    """Bytes for a branch: what was given, within what a thread of a worker may take."""
-    if memory_budget is None:
-        return facts.memory
-    given = resolve_budget(memory_budget, torch.device("cpu"))
-    return given if facts.memory is None else min(given, facts.memory)
 
 
 def as_array(made: Sequence[Any], rows: Sequence[int] | None, shape: tuple[int, ...], dtype: str) -> da.Array:

@@ -15,7 +15,8 @@ from hck.dask.collections import is_lazy
 from hck.dask.pieces import in_one_piece
 from hck.dask.training import Training
 from hck.estimators.branched import refuse
-from hck.estimators.distributed.base import OnCluster, Sizes, as_array
+from hck.estimators.distributed.base import OnCluster, as_array
+from hck.estimators.distributed.sizes import Sizes
 from hck.estimators.gaussian_process import HCKGaussianProcessRegressor
 from hck.estimators.parameters import Predictions, Weights, assign, described
 from hck.estimators.process_learning import Bounds

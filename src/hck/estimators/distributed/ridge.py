@@ -17,7 +17,8 @@ from hck.dask.collections import is_lazy
 from hck.dask.training import Training
 from hck.estimators.branched import BranchedRidge, plan_ridge, refuse
 from hck.estimators.classifier import HCKClassifier
-from hck.estimators.distributed.base import OnCluster, Sizes, as_array
+from hck.estimators.distributed.base import OnCluster, as_array
+from hck.estimators.distributed.sizes import Sizes
 from hck.estimators.parameters import Predictions, Weights, assign, described
 from hck.estimators.regressor import HCKRegressor
 from hck.kernels import Kernel
