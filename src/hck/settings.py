@@ -15,33 +15,16 @@ class Settings:
     """How a kernel is approximated on a set of points; `HierarchicalKernel.build` says more of most of it.
 
     A new option is a parameter of the estimators, a line here, and the place where it is used.
-
-    Attributes
-    ----------
-    rank : int
-        r, the number of landmarks of a node, or what corresponds to it in other approximations.
-    leaf_size : int or None
-        n₀, the largest number of points in a leaf. None: between r and 2r.
-    partition : str, Cutter or Tree
-    landmarks : str, array-like, list of arrays or Landmarks
-    jitter : float or None
-        λ' ≥ 0, added to the landmarks' kernel matrices. None: in proportion to k(x, x).
-    memory_budget : int, float, str or None
-        See `hck.backend.memory.resolve_budget`.
-    verbose : bool
-        Whether to show progress.
-    approximation : str or Iterative
-        What stands in for the kernel; see `hck.approximations.make_approximation`.
     """
 
-    rank: int
-    leaf_size: int | None = None
+    rank: int  # r, the number of landmarks of a node, or what corresponds to it in other approximations
+    leaf_size: int | None = None  # n₀, the largest number of points in a leaf; None: between r and 2r
     partition: PartitionLike = "random_projection"
     landmarks: LandmarksLike = "uniform"
-    jitter: float | None = None
+    jitter: float | None = None  # λ' ≥ 0, added to the landmarks' matrices; None: in proportion to k(x, x)
     memory_budget: MemoryBudget = None
-    verbose: bool = False
-    approximation: Any = "hierarchical"
+    verbose: bool = False  # whether to show progress
+    approximation: Any = "hierarchical"  # a name or Iterative; see `hck.approximations.make_approximation`
 
     def __post_init__(self) -> None:
         for name, value in (("rank", self.rank), ("leaf_size", self.leaf_size)):

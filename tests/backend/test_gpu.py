@@ -11,7 +11,7 @@ from hck.branches.ridge import ridge
 from hck.errors import NumericalWarning
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.factor import Factor
-from hck.hierarchy.smooth import smooth_down
+from hck.hierarchy.smooth import Weights, smooth_down
 from hck.kernels import Gaussian, InverseMultiquadric, Matern, kernel_names, make_kernel
 from hck.kernels.stationary import evaluate
 from hck.points import DensePoints, KernelBlocks, cross
@@ -166,18 +166,18 @@ def test_no_sweep_waits_for_the_gpu(kernel, leaf_size, columns):
     variance = blueprint.pad_noise(0.01)
     y = x[:, :1].expand(-1, columns).contiguous()
     b = blueprint.layout.pad(y, variance)
-    w, ambient = torch.zeros_like(b), b.new_empty(blueprint.layout.tree.n_leaves, blueprint.rank, columns)
+    weights = Weights.room(blueprint.layout, b, blueprint.rank)
 
     def sweep():
         try:
             torch.cuda.set_sync_debug_mode("error")
-            factor = Factor(blueprint, variance, blueprint.budget, b)
-            smooth_down(factor, factor.filtered, w, ambient)
+            factor = Factor(blueprint, variance, b)
+            smooth_down(factor, factor.filtered, weights)
         finally:
             torch.cuda.set_sync_debug_mode("default")
 
     linalg.without_waiting(sweep, x.device)
-    torch.testing.assert_close(w[:-1], ridge(blueprint, 0.01, y).weights, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(weights.own[:-1], ridge(blueprint, 0.01, y).weights, rtol=1e-10, atol=1e-10)
 
 
 def test_branches_on_the_gpu():

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from hck.approximations import TreeKernel
-from hck.branches import Branch, Trunk, assemble, branches_for
+from hck.branches import Branch, Piece, Trunk, assemble, branches_for
 from hck.hierarchy import Blueprint, ridge
-from hck.hierarchy.dense import dense_matrix
+from hck.hierarchy.dense import Definition
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.uncertainty import Uncertainty
@@ -47,7 +47,7 @@ def in_pieces(x, y, noise, kernel, n_branches=4, rank=12, leaf_size=20, landmark
 
 def whole_of(trunk, parts, rows):
     """The blueprint of the tree that the pieces are."""
-    joined = assemble(trunk, parts, rows)
+    joined = assemble(trunk, [Piece(*each) for each in zip(parts, rows, strict=True)])
     layout = Layout.of(joined.tree, lambda width, count: count)
     return joined, Blueprint(joined.kernel, joined.points, joined.landmarks, trunk.jitter, layout, 2**30)
 
@@ -85,7 +85,7 @@ def test_pieces_are_one_tree(n, n_branches, rank, leaf_size, kernel):
         some = number == k
         torch.testing.assert_close(part(DensePoints(new[some])), expected[some], rtol=1e-8, atol=1e-8)
 
-    factor = Factor(blueprint, blueprint.pad_noise(noise), 2**30)
+    factor = Factor(blueprint, blueprint.pad_noise(noise))
     assert log_determinant == pytest.approx(float(factor.log_determinant), rel=1e-9)
     variance = Uncertainty(blueprint, factor).variance(DensePoints(new))
     diagonal = factor.inverse_diagonal()
@@ -103,7 +103,7 @@ def test_pieces_are_the_definition():
     x, y = points_and_targets(150)
     trunk, _, rows, _, _, parts, log_determinant = in_pieces(x, y, 0.05, Gaussian(0.6), rank=7, leaf_size=11)
     joined, blueprint = whole_of(trunk, parts, rows)
-    k = dense_matrix(blueprint.kernel, DensePoints(x), joined.tree, joined.landmarks, trunk.jitter)
+    k = Definition(blueprint.kernel, joined.tree, joined.landmarks, trunk.jitter).square(DensePoints(x))
     dense = k + 0.05 * torch.eye(150, dtype=k.dtype)
     expected = torch.linalg.solve(dense, y)[joined.tree.order]
     torch.testing.assert_close(joined.weights, expected, rtol=1e-8, atol=1e-8)

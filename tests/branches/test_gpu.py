@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hck.branches import Branch, Trunk, assemble
+from hck.branches import Branch, Piece, Trunk, assemble
 from hck.hierarchy import Blueprint, ridge
 from hck.hierarchy.layout import Layout
 from hck.kernels import Gaussian, Matern
@@ -31,7 +31,7 @@ def test_pieces_are_one_tree(n, n_branches, rank, leaf_size, kernel):
     factors = [branch.factor(0.02, y[mine]) for branch, mine in zip(branches, rows, strict=True)]
     replies, _ = trunk.solve([Branch.message(factor) for factor in factors], covariance=True)
     parts = [b.solve(f, r) for b, f, r in zip(branches, factors, replies, strict=True)]
-    joined = assemble(trunk, parts, rows)
+    joined = assemble(trunk, [Piece(*each) for each in zip(parts, rows, strict=True)])
     layout = Layout.of(joined.tree, lambda width, count: count)
     blueprint = Blueprint(joined.kernel, joined.points, joined.landmarks, trunk.jitter, layout, 2**30)
     whole = ridge(blueprint, 0.02, y)

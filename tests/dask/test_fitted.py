@@ -44,9 +44,9 @@ def test_score(fitted, data):
 
 def test_branches_stay_within_the_budget(fitted):
     plan, part = fitted._model.plan, fitted._model.gather()[0][0]
-    plan = replace(plan, memory_budget=12_345)
-    assert moved(plan, part.extension, torch.device("cpu")) is part.extension
-    assert moved(plan, part.extension, torch.device("meta")).budget == 12_345
+    plan = replace(plan, settings=replace(plan.settings, memory_budget=12_345))
+    assert moved(plan, part.predictor, torch.device("cpu")) is part.predictor
+    assert moved(plan, part.predictor, torch.device("meta")).budget == 12_345
 
 
 def test_trees_are_on_workers(fitted):

@@ -31,7 +31,7 @@ def test_it_is_the_process_of_one_machine(data, trend, n_trees, tmp_path):
     assert isinstance(local, hck.HCKGaussianProcessRegressor)
     whole = []
     for member in local.posterior_.members:  # conditioned again, in one piece
-        both, _ = member.observations()
+        both = member.y
         np.testing.assert_allclose(both[:, 1:], model._trend(x))
         restored = model._trend.restore(both[:, 1:], both[:, 0])
         np.testing.assert_allclose(restored, y + 50)

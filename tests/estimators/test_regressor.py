@@ -7,7 +7,7 @@ import torch
 from sklearn.kernel_ridge import KernelRidge
 
 from hck import HCKRegressor
-from hck.hierarchy.dense import dense_cross, dense_matrix
+from hck.hierarchy.dense import Definition
 from hck.kernels import CallableKernel, make_kernel
 from hck.points import as_points
 
@@ -45,8 +45,8 @@ def test_prediction_is_ridge_regression_with_the_hierarchical_kernel(data, parti
     model.fit(X, y)
     landmarks = model.forest_.members[0].landmarks
     kernel, points = make_kernel("matern32", 0.4), as_points(X)
-    K = dense_matrix(kernel, points, model.tree_, landmarks, 1e-8)
-    k = dense_cross(kernel, points, model.tree_, landmarks, 1e-8, as_points(X_new))
+    exact = Definition(kernel, model.tree_, landmarks, 1e-8)
+    K, k = exact.square(points), exact.cross(points, as_points(X_new))
     w = torch.linalg.solve(K + 0.05 * torch.eye(len(y), dtype=torch.float64), torch.from_numpy(y - y.mean()))
     np.testing.assert_allclose(model.predict(X_new), (k.mT @ w).numpy() + y.mean(), rtol=1e-9)
 

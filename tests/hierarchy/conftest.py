@@ -17,7 +17,7 @@ from torch import Tensor
 from hck.hierarchy import Factor, HierarchicalKernel
 from hck.hierarchy.dense import Definition
 from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Kernel, Laplace, Matern
-from hck.partition import KMeans, Landmarks, Tree
+from hck.partition import KMeans, Landmarks, Tree, known_partitions
 from hck.points import DensePoints, ObjectPoints, Points, SparsePoints, as_points
 
 # Largest error allowed, relative to the largest entry; that of the log-determinant is per point.
@@ -158,14 +158,7 @@ KERNELS = {
     "callable": CallableKernel(rational),
     "batched": CallableKernel(rational_batched, batched=True),
 }
-CUTTERS = {
-    "random_projection": "random_projection",
-    "pca": "pca",
-    "kd": "kd",
-    "kmeans": KMeans(3),
-    "kernel": "kernel",
-    "user": "user",
-}
+CUTTERS = {**{name: name for name in known_partitions()}, "kmeans": KMeans(3), "user": "user"}
 SIZES = {  # n, rank, leaf_size
     "prime": (97, 8, 13),
     "automatic": (61, 7, None),

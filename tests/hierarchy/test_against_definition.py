@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hck.hierarchy import HierarchicalKernel
-from hck.hierarchy.dense import dense_cross, dense_matrix
+from hck.hierarchy.dense import Definition
 from hck.kernels import Gaussian, Laplace
 from hck.partition import Tree
 from hck.points import as_points
@@ -88,7 +88,7 @@ def test_jitter_is_part_of_the_definition(rng, jitter):
     """λ' enters where the paper inverts K(Z, Z) and nowhere else, whatever its size."""
     x = as_points(rng.uniform(size=(60, 2)))
     h = HierarchicalKernel.build(Laplace(0.5), x, rank=6, leaf_size=8, jitter=jitter)
-    expected = dense_matrix(Laplace(0.5), x, h.tree, h.landmarks, jitter)
+    expected = Definition(Laplace(0.5), h.tree, h.landmarks, jitter).square(x)
     torch.testing.assert_close(h.to_dense(), expected, rtol=0, atol=1e-12)
 
 
@@ -101,9 +101,9 @@ def test_tree_is_kept_for_another_kernel(rng):
     assert torch.equal(second.tree.order, first.tree.order)
     assert torch.equal(second.tree.parent, first.tree.parent)
     assert torch.equal(second.landmarks.points.x, torch.cat(sets))
-    arguments = (Gaussian(0.3), as_points(x), first.tree, first.landmarks, second.jitter)
-    torch.testing.assert_close(second.to_dense(), dense_matrix(*arguments), rtol=0, atol=1e-12)
-    torch.testing.assert_close(second.cross(new), dense_cross(*arguments, new), rtol=0, atol=1e-12)
+    points, expected = as_points(x), Definition(Gaussian(0.3), first.tree, first.landmarks, second.jitter)
+    torch.testing.assert_close(second.to_dense(), expected.square(points), rtol=0, atol=1e-12)
+    torch.testing.assert_close(second.cross(new), expected.cross(points, new), rtol=0, atol=1e-12)
     assert (second.to_dense() - first.to_dense()).abs().max() > 0.1
 
 

@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from hck.hierarchy import HierarchicalKernel
-from hck.hierarchy.dense import dense_cross, dense_matrix
+from hck.hierarchy.dense import Definition
 from hck.kernels import Gaussian, InverseMultiquadric, Laplace, Matern
+from hck.partition import known_partitions
 from hck.points import as_points
 
-CUTTERS = ["random_projection", "pca", "kd", "kmeans", "kernel"]
+CUTTERS = known_partitions()
 KERNELS = [
     Gaussian(0.6),
     Laplace([0.8, 1.0]),
@@ -56,8 +57,8 @@ def test_combination(cutter, kernel, size, dtype):
     h = HierarchicalKernel.build(kernel, x, rank, leaf_size, cutter, jitter=1e-4)
     factor = h.factor(ALPHA)
     points, new = as_points(x), as_points(x_new)
-    exact = (kernel, points, h.tree, h.landmarks, h.jitter)
-    K, k = dense_matrix(*exact), dense_cross(*exact, new)
+    exact = Definition(kernel, h.tree, h.landmarks, h.jitter)
+    K, k = exact.square(points), exact.cross(points, new)
     regular = K + ALPHA * torch.eye(n, dtype=torch.float64)
     w = torch.linalg.solve(regular, b.double())
     assert _error(h @ b, K @ b.double()) < SOLVE[dtype]

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hck.hierarchy import HierarchicalKernel
-from hck.hierarchy.dense import dense_cross
+from hck.hierarchy.dense import Definition
 from hck.kernels import CallableKernel, Gaussian
 from hck.partition import Tree
 from hck.points import as_points
@@ -24,11 +24,11 @@ def test_extend(problem):
 def test_prediction_from_solve(problem):
     """k_h(x, X)(K_h + αI)⁻¹ b, from what solving has computed on its way."""
     padded = problem.hierarchical.matrix.layout.pad(problem.b, problem.b)
-    w, ambient = problem.factor.solve_padded(padded)
-    assert w.shape == padded.shape
-    extension = problem.hierarchical._extension(w, ambient)
+    weights = problem.factor.solve_padded(padded)
+    assert weights.own.shape == padded.shape
+    predictor = problem.hierarchical.predictor(weights)
     expected = problem.dense_cross.mT @ torch.linalg.solve(problem.noisy, problem.b.double())
-    problem.assert_close(extension(problem.new_points), expected, "solve")
+    problem.assert_close(predictor(problem.new_points), expected, "solve")
     again = problem.hierarchical.extend(problem.factor.solve(problem.b))
     problem.assert_close(again(problem.new_points), expected, "solve")
 
@@ -108,7 +108,7 @@ def test_users_route(rng):
     tree = Tree.from_labels(labels(x), route=labels)
     assert tree.level[tree.leaves].tolist() == [1, 2, 2]
     h = HierarchicalKernel.build(kernel, x, rank=7, partition=tree)
-    expected = dense_cross(kernel, as_points(x), h.tree, h.landmarks, h.jitter, as_points(new))
+    expected = Definition(kernel, h.tree, h.landmarks, h.jitter).cross(as_points(x), as_points(new))
     torch.testing.assert_close(h.cross(new), expected, rtol=0, atol=1e-12)
     left = new[new[:, 0] < 0.5]
     torch.testing.assert_close(h.cross(left), expected[:, new[:, 0] < 0.5], rtol=0, atol=1e-12)

@@ -160,8 +160,8 @@ def test_overwrite_gives_the_same_factor(problem):
     assert torch.equal(factor.inverse_diagonal(), problem.factor.inverse_diagonal())
     assert factor.log_determinant == problem.factor.log_determinant
     expected = problem.hierarchical.extend(factor.solve(problem.b))(problem.new_points)
-    weights, ambient = factor.solve_padded(factor.layout.pad(problem.b, problem.b))
-    problem.assert_close(h._extension(weights, ambient)(problem.new_points), expected, "solve")
+    weights = factor.solve_padded(factor.layout.pad(problem.b, problem.b))
+    problem.assert_close(h.predictor(weights)(problem.new_points), expected, "solve")
 
 
 @pytest.mark.parametrize("problem", ["laplace/prime", "matern12/prime", "laplace/one_leaf"], indirect=True)

@@ -5,6 +5,7 @@ import torch
 
 from hck.hierarchy import HierarchicalKernel
 from hck.kernels import Gaussian
+from hck.partition import known_partitions
 from hck.points import as_points
 
 pytestmark = [
@@ -17,7 +18,7 @@ PROBLEMS = [
     f"{name}@{dtype}"
     for dtype in ("float64", "float32")
     for name in (
-        *(f"{cutter}/prime" for cutter in ("random_projection", "pca", "kd", "kmeans", "kernel", "user")),
+        *(f"{cutter}/prime" for cutter in (*known_partitions(), "user")),
         "kmeans/leaf_size_3",
         "kd/fewer_points_than_rank",
         "kd/one_point",
@@ -42,7 +43,7 @@ def results(h, problem, new, alpha):
     device = h.tree.device
     b = problem.b.to(device)
     factor = h.factor(alpha)
-    w, ambient = factor.solve_padded(h.matrix.layout.pad(b, b))
+    weights = factor.solve_padded(h.matrix.layout.pad(b, b))
     inverse = factor.inverse()
     found = {
         "to_dense": h.to_dense(),
@@ -54,7 +55,7 @@ def results(h, problem, new, alpha):
         "inverse": inverse.to_dense(),
         "inverse_diagonal": factor.inverse_diagonal(),
         "extend": h.extend(b)(new),
-        "predict": h._extension(w, ambient)(new),
+        "predict": h.predictor(weights)(new),
         "cross": h.cross(new),
         "leaf": h.tree.route(new).double(),
     }

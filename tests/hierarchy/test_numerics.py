@@ -12,7 +12,7 @@ from hck.errors import NotPositiveDefiniteError, NumericalWarning
 from hck.hierarchy import HierarchicalKernel
 from hck.hierarchy.blueprint import Blueprint
 from hck.kernels import CallableKernel, Gaussian, InverseMultiquadric, Laplace, Matern
-from hck.partition import KMeans
+from hck.partition import KMeans, known_partitions
 from hck.points import as_points
 from hck.settings import Settings
 
@@ -99,7 +99,7 @@ def test_threads_change_nothing(make):
 
 # Repeated points ----------------------------------------------------------------------------------------
 
-CUTTERS = ["random_projection", "pca", "kd", KMeans(3), "kernel"]
+CUTTERS = [KMeans(3) if name == "kmeans" else name for name in known_partitions()]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -117,7 +117,7 @@ def test_repeated_points(make, distinct, partition, dtype):
     w = torch.linalg.solve(problem.noisy, y.double())
     problem.assert_close(problem.factor.solve(y), w, "solve")
     padded = h.matrix.layout.pad(y, y)
-    predicted = h._extension(*problem.factor.solve_padded(padded))(problem.new_points)
+    predicted = h.predictor(problem.factor.solve_padded(padded))(problem.new_points)
     problem.assert_close(predicted, problem.dense_cross.mT @ w, "solve")
 
 

@@ -6,11 +6,11 @@ import torch
 
 from hck.hierarchy import HierarchicalKernel
 from hck.kernels import Gaussian, Laplace, Matern
-from hck.partition import KMeans, Tree
+from hck.partition import KMeans, Tree, known_partitions
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-CUTTERS = ["random_projection", "pca", "kd", KMeans(3), "kernel"]
+CUTTERS = [KMeans(3) if name == "kmeans" else name for name in known_partitions()]
 ROUGH = Laplace(1.0)  # its matrices are well-conditioned, so that a small jitter changes little
 JITTER = 1e-11
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 
-from hck.branches.ridge import bytes_needed, plan_within_budget, ridge
+from hck.branches.ridge import bytes_needed, cut_within_budget, ridge
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.factor import Factor
 from hck.kernels import Gaussian
@@ -55,8 +55,8 @@ def test_every_bundle(problem, monkeypatch):
     blueprint, module = blueprint_of(problem), sys.modules[ridge.__module__]
     for depth, (first, stop) in enumerate(blueprint.layout.levels[1:], 1):
         for bundles in sorted({1, 2, 3, stop - first - 1} & set(range(1, stop - first + 1))):
-            plan = depth, bundles, bundles // 2
-            monkeypatch.setattr(module, "plan_within_budget", lambda *_, plan=plan: plan)
+            cut = depth, bundles, bundles // 2
+            monkeypatch.setattr(module, "cut_within_budget", lambda *_, cut=cut: cut)
             found = ridge(blueprint, problem.alpha, problem.b)
             w = torch.empty_like(found.weights)
             w[found.tree.order] = found.weights
@@ -70,7 +70,7 @@ def test_some_branches_kept():
     work, branch, _ = bytes_needed(blueprint, 1, 3)
     for kept in (1, 3, 7):
         blueprint.budget = work + kept * branch
-        assert plan_within_budget(blueprint, 1, 3) == (3, 8, kept)
+        assert cut_within_budget(blueprint, 1, 3) == (3, 8, kept)
         found = ridge(blueprint, 0.01, x[:, :1], 3).weights
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
@@ -137,21 +137,21 @@ def test_a_variance_for_each_point():
     assert (found.weights - ridge(blueprint, 0.01, x[:, 0]).weights).abs().max() > 1e-3
 
 
-class TestPlan:
-    def plan(self, budget):
-        return plan_within_budget(
+class TestCut:
+    def cut(self, budget):
+        return cut_within_budget(
             Blueprint.of(Gaussian(0.5), uniform(), Settings(16, memory_budget=budget)), 1
         )
 
     def test_enough_memory_stores_everything(self):
-        assert self.plan(GIB)[0] == 0
+        assert self.cut(GIB)[0] == 0
 
     def test_less_memory_does_more_again(self):
         blueprint = Blueprint.of(Gaussian(0.5), uniform(), Settings(16))
         whole, *_ = bytes_needed(blueprint, 1, 0)
         again = []
         for share in (1.0, 0.7, 0.5, 0.4):
-            depth, bundles, kept = self.plan(int(share * whole))
+            depth, bundles, kept = self.cut(int(share * whole))
             again.append(0.0 if depth == 0 else 1 - kept / bundles)
             work, each, _ = bytes_needed(blueprint, 1, depth, bundles)
             assert depth == 0 or work + kept * each <= share * whole
@@ -164,7 +164,7 @@ class TestPlan:
         blueprint = blueprint_of(problem)
         for depth in range(len(blueprint.layout.levels)):
             blueprint.budget = bytes_needed(blueprint, 1, depth)[0]
-            work, *_ = bytes_needed(blueprint, 1, *plan_within_budget(blueprint, 1)[:2])
+            work, *_ = bytes_needed(blueprint, 1, *cut_within_budget(blueprint, 1)[:2])
             assert work <= blueprint.budget
 
     def test_leaves_of_the_trunk_count(self):
@@ -177,7 +177,7 @@ class TestPlan:
         blueprint = Blueprint.of(Gaussian(0.5), x, Settings(10, partition=tree))
         trunk = blueprint.layout.cut(1).trunk
         noise = blueprint.pad_noise(0.1)
-        held = Factor(blueprint.part(trunk), noise, GIB).nbytes
+        held = Factor(blueprint.part(trunk), noise).nbytes
         assert held <= bytes_needed(blueprint, 1, 1)[0] <= 3 * held
 
     def test_too_little_is_said_before_anything_is_allocated(self):

@@ -10,6 +10,7 @@ from hck.branches.ridge import ridge
 from hck.hierarchy import HierarchicalKernel
 from hck.hierarchy.blueprint import Blueprint
 from hck.kernels import Gaussian, Matern
+from hck.partition import known_partitions
 from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -59,7 +60,7 @@ def test_ridge(plain, depth):
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("partition", ["random_projection", "pca", "kd", "kernel"])
+@pytest.mark.parametrize("partition", known_partitions())
 def test_trees_are_cut_as_well(plain, partition):
     plain()
     h = HierarchicalKernel.build(Gaussian(0.5), X, 16, partition=partition)

@@ -7,6 +7,7 @@ from disk_problem import SMALL
 from hck import HCKRegressor
 from hck.estimators.branched import Extent, branches_within, sizes_for
 from hck.outofcore import DiskHCKRegressor
+from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -34,10 +35,10 @@ def test_uneven_branches(data, tmp_path):
 def test_branches_within_a_budget():
     model = HCKRegressor(rank=32, memory_budget="2GiB")
     number, size = sizes_for(model, Extent(50_000_000, 8, 1))
-    assert number == branches_within(model, Extent(50_000_000, 8, 1), None, 32) == 128
+    assert number == branches_within(model, Extent(50_000_000, 8, 1), Settings(32)) == 128
     assert size == 5000 * 128
-    assert branches_within(model, Extent(50_000_000, 8, 20), None, 32) > number  # more right-hand sides
-    assert branches_within(model, Extent(100_000_000, 8, 1), None, 32) == 2 * number
+    assert branches_within(model, Extent(50_000_000, 8, 20), Settings(32)) > number  # more right-hand sides
+    assert branches_within(model, Extent(100_000_000, 8, 1), Settings(32)) == 2 * number
     small = HCKRegressor(rank=32, memory_budget="64MiB")
     number, size = sizes_for(small, Extent(50_000_000, 8, 1))
     assert 8 * 9 * size <= 2**26 / 4 + 8 * 9 * 64 * number

@@ -81,7 +81,7 @@ def test_trust_makes_the_same_tree(kind, distinct):
     """Whether or not there are ties, which a cutter that trusts only notes."""
     x = torch.randint(distinct, (333, 3), generator=torch.Generator().manual_seed(0)).double()
     trees = [
-        grow(as_points(x), Gaussian(), kind(), 10, torch.Generator().manual_seed(5), trust)
+        grow(Frontier.root(as_points(x), Gaussian(), torch.Generator().manual_seed(5)), kind(), 10, trust)
         for trust in (False, True)
     ]
     for field in ("parent", "start", "stop", "order"):
@@ -118,7 +118,9 @@ def test_all_levels_at_once_make_the_same_tree(monkeypatch, n, d, leaf_size, nea
     points = as_points(torch.rand(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
 
     def tree():
-        return grow(points, Gaussian(), RandomProjection(), leaf_size, torch.Generator().manual_seed(5))
+        return grow(
+            Frontier.root(points, Gaussian(), torch.Generator().manual_seed(5)), RandomProjection(), leaf_size
+        )
 
     at_once = tree()
     monkeypatch.setattr(RandomProjection, "cut_all", Cutter.cut_all)
@@ -134,11 +136,13 @@ def test_close_halves_take_another_direction(monkeypatch):
     """In single precision, some medians of many points are within rounding."""
     x = torch.rand(40_000, 3, generator=torch.Generator().manual_seed(0))
     monkeypatch.setattr(halving, "_NEAR", 50_000)
-    order, generator = torch.arange(len(x)), torch.Generator().manual_seed(5)
-    levels = RandomProjection().cut_all(as_points(x), order, 20, generator)
+    root, again = (
+        Frontier.root(as_points(x), Gaussian(), torch.Generator().manual_seed(5)) for _ in range(2)
+    )
+    levels = RandomProjection().cut_all(root, 20)
     assert any(len(rule.directions) > 8 for _, rule in levels)
-    tree = grow(as_points(x), Gaussian(), RandomProjection(), 20, torch.Generator().manual_seed(5))
-    assert torch.equal(order, tree.order)
+    tree = grow(again, RandomProjection(), 20)
+    assert torch.equal(root.order, tree.order)
     leaf = tree.route(x)
     for number, node in enumerate(tree.leaves.tolist()):
         assert (leaf[tree.order[tree.start[node] : tree.stop[node]]] == number).all()
@@ -147,11 +151,11 @@ def test_close_halves_take_another_direction(monkeypatch):
 def test_ties_are_mended_level_by_level():
     """With two values in each feature, a median is hardly ever between two projections."""
     x = torch.randint(2, (400, 3), generator=torch.Generator().manual_seed(0)).double()
-    order, generator = torch.arange(400), torch.Generator().manual_seed(5)
-    state = generator.get_state()
-    assert RandomProjection().cut_all(as_points(x), order, 10, generator) is None
-    assert torch.equal(order, torch.arange(400))
-    assert torch.equal(generator.get_state(), state)
+    root = Frontier.root(as_points(x), Gaussian(), torch.Generator().manual_seed(5))
+    state = root.generator.get_state()
+    assert RandomProjection().cut_all(root, 10) is None
+    assert torch.equal(root.order, torch.arange(400))
+    assert torch.equal(root.generator.get_state(), state)
 
 
 values = st.sampled_from(["normal", "heavy", "clustered", "ties", "equal", "infinite"])

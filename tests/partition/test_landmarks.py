@@ -11,13 +11,18 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from hck.kernels import CallableKernel, Gaussian, Matern
-from hck.partition import Tree, choose_landmarks, make_tree
+from hck.partition import Tree, choose_landmarks, known_landmarks, make_tree
 from hck.partition.landmarks import sample_without_replacement
 from hck.points import ObjectPoints, SparsePoints, as_points
+from hck.settings import Settings
 
 KERNEL = Gaussian(1.0)
-NAMES = ["uniform", "kmeans", "farthest", "same"]
+NAMES = [name for name in known_landmarks() if name != "none"]
 SAMPLES = ["uniform", "farthest"]
+
+
+def choose(how, points, tree, rank, generator, kernel=KERNEL):
+    return choose_landmarks(Settings(rank, landmarks=how), points, tree, kernel, generator)
 
 
 def generator(seed=0):
@@ -26,7 +31,7 @@ def generator(seed=0):
 
 def sorted_by_tree(x, leaf_size=10):
     """A tree, and the points in its order."""
-    tree = make_tree("random_projection", as_points(x), KERNEL, 1, leaf_size, generator(1))
+    tree = make_tree(Settings(1, leaf_size), as_points(x), KERNEL, generator(1))
     return tree, x[tree.order.numpy()]
 
 
@@ -49,7 +54,7 @@ def x():
 def test_landmarks_are_different_points_of_their_node(name, n, rank, labels, seed):
     rng = np.random.default_rng(seed)
     tree, x = Tree.from_labels(rng.integers(labels, size=(n, 2))), rng.normal(size=(n, 2))
-    landmarks = choose_landmarks(name, as_points(x), tree, rank, KERNEL, generator(seed))
+    landmarks = choose(name, as_points(x), tree, rank, generator(seed))
     if tree.depth == 0:
         return
     index = landmarks.blocks.index
@@ -65,12 +70,12 @@ def test_landmarks_are_different_points_of_their_node(name, n, rank, labels, see
 
 def test_same_is_one_sample_for_all(x):
     tree, x = sorted_by_tree(x)
-    landmarks = choose_landmarks("same", as_points(x), tree, 12, KERNEL, generator())
+    landmarks = choose("same", as_points(x), tree, 12, generator())
     first = landmarks.blocks.index[0]
     assert (landmarks.blocks.index == first).all()
     assert len(first.unique()) == landmarks.rank == 12
     assert landmarks.blocks.full
-    assert choose_landmarks("same", as_points(x), tree, 500, KERNEL, generator()).rank == len(x)
+    assert choose("same", as_points(x), tree, 500, generator()).rank == len(x)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,7 +83,7 @@ def test_same_is_one_sample_for_all(x):
 def test_a_seed_makes_the_landmarks(name, sparse, x):
     tree, x = sorted_by_tree(x)
     points = as_points(sp.csr_matrix(x) if sparse else x)
-    first, again, other = (choose_landmarks(name, points, tree, 6, KERNEL, generator(s)) for s in (3, 3, 4))
+    first, again, other = (choose(name, points, tree, 6, generator(s)) for s in (3, 3, 4))
     assert all((rows_of(first, s) == rows_of(again, s)).all() for s in range(len(tree.inner)))
     assert any(
         rows_of(first, s).shape != rows_of(other, s).shape or (rows_of(first, s) != rows_of(other, s)).any()
@@ -90,7 +95,7 @@ def test_a_seed_makes_the_landmarks(name, sparse, x):
 def test_sparse_points_get_the_landmarks_of_dense_points(name, x):
     tree, x = sorted_by_tree(x * (np.random.default_rng(1).random(x.shape) < 0.6))
     dense, sparse = as_points(x), as_points(sp.csr_matrix(x))
-    both = [choose_landmarks(name, points, tree, 6, KERNEL, generator()) for points in (dense, sparse)]
+    both = [choose(name, points, tree, 6, generator()) for points in (dense, sparse)]
     assert isinstance(both[1].points, SparsePoints)
     for slot in range(len(tree.inner)):
         if name == "kmeans":  # scikit-learn's algorithms differ
@@ -131,7 +136,7 @@ def test_samples_of_groups_of_uneven_size():
 def test_farthest_is_greedy_in_the_kernels_distance(x):
     kernel = Matern([0.5, 1.0, 3.0], nu=0.5)
     tree, x = sorted_by_tree(x, leaf_size=30)
-    landmarks = choose_landmarks("farthest", as_points(x), tree, 15, kernel, generator())
+    landmarks = choose("farthest", as_points(x), tree, 15, generator(), kernel)
     values = kernel(x)
     square = np.diag(values)[:, None] + np.diag(values) - 2 * values
     for row, node in zip(landmarks.blocks.index.tolist(), tree.inner.tolist(), strict=True):
@@ -146,7 +151,7 @@ def test_farthest_points_leave_smaller_gaps_than_random_ones():
     tree, x = sorted_by_tree(x, leaf_size=100)
 
     def fill_distance(name, seed):
-        landmarks = choose_landmarks(name, as_points(x), tree, 12, KERNEL, generator(seed))
+        landmarks = choose(name, as_points(x), tree, 12, generator(seed))
         gaps = [
             cdist(x[tree.start[node] : tree.stop[node]], rows_of(landmarks, slot)).min(1).max()
             for slot, node in enumerate(tree.inner.tolist())
@@ -165,7 +170,7 @@ def test_kmeans_centres_are_nearer_to_the_points_than_random_ones(form):
     tree, x = sorted_by_tree(x, leaf_size=100)
     error = {}
     for name in ("kmeans", "uniform"):
-        landmarks = choose_landmarks(name, as_points(form(x)), tree, 12, KERNEL, generator())
+        landmarks = choose(name, as_points(form(x)), tree, 12, generator())
         error[name] = 0.0
         for slot, node in enumerate(tree.inner.tolist()):
             own, found = x[tree.start[node] : tree.stop[node]], rows_of(landmarks, slot)
@@ -178,7 +183,7 @@ def test_kmeans_centres_are_nearer_to_the_points_than_random_ones(form):
 
 def test_kmeans_of_few_different_points():
     tree, x = sorted_by_tree(np.repeat([[0.0, 1.0], [2.0, 0.0]], 20, axis=0), leaf_size=15)
-    landmarks = choose_landmarks("kmeans", as_points(x), tree, 6, KERNEL, generator())
+    landmarks = choose("kmeans", as_points(x), tree, 6, generator())
     for slot, node in enumerate(tree.inner.tolist()):
         own = {tuple(row) for row in x[tree.start[node] : tree.stop[node]]}
         found = [tuple(row) for row in rows_of(landmarks, slot).round(12)]
@@ -191,13 +196,13 @@ def test_landmarks_among_strings():
     tree = Tree.from_labels([0, 0, 0, 0, 1, 1, 1, 1])
     points = as_points(words, objects=True)
     for name in ("uniform", "farthest", "same"):
-        landmarks = choose_landmarks(name, points, tree, 5, kernel, generator())
+        landmarks = choose(name, points, tree, 5, generator(), kernel)
         assert isinstance(landmarks.points, ObjectPoints)
         assert len(set(landmarks.of_slot(0).x)) == 5
-    given_words = choose_landmarks(np.array(["a", "b"], dtype=object), points, tree, 5, kernel, generator())
+    given_words = choose(np.array(["a", "b"], dtype=object), points, tree, 5, generator(), kernel)
     assert given_words.of_slot(0).x.tolist() == ["a", "b"]
     with pytest.raises(TypeError, match="coordinates"):
-        choose_landmarks("kmeans", points, tree, 5, kernel, generator())
+        choose("kmeans", points, tree, 5, generator(), kernel)
 
 
 # Given ----------------------------------------------------------------------------------------------
@@ -209,7 +214,7 @@ def test_one_given_set_serves_every_node(trained, form, x):
     tree, x = sorted_by_tree(x)
     mine = np.random.default_rng(4).normal(size=(7, 3))
     points = as_points(trained(x))
-    landmarks = choose_landmarks(form(mine), points, tree, 99, KERNEL, generator())
+    landmarks = choose(form(mine), points, tree, 99, generator())
     assert type(landmarks.points) is type(points)
     assert landmarks.rank == 7
     assert landmarks.blocks.full
@@ -224,7 +229,7 @@ def test_given_sets_of_every_node(trained, counts, x):
     assert len(tree.inner) == 3
     rng = np.random.default_rng(5)
     mine = [rng.normal(size=(count, 3)) for count in counts]
-    landmarks = choose_landmarks(mine, as_points(trained(x)), tree, 99, KERNEL, generator())
+    landmarks = choose(mine, as_points(trained(x)), tree, 99, generator())
     assert landmarks.rank == max(counts)
     assert landmarks.blocks.full == (len(set(counts)) == 1)
     assert landmarks.blocks.mask.sum(1).tolist() == list(counts)
@@ -234,7 +239,7 @@ def test_given_sets_of_every_node(trained, counts, x):
 @pytest.mark.parametrize("how", [*NAMES, np.zeros((4, 3)), []], ids=str)
 def test_a_single_leaf_has_one_empty_set(how, x):
     tree, x = sorted_by_tree(x, leaf_size=100)
-    landmarks = choose_landmarks(how, as_points(x), tree, 5, KERNEL, generator())
+    landmarks = choose(how, as_points(x), tree, 5, generator())
     assert landmarks.blocks.index.tolist() == [[-1]]
     assert not landmarks.blocks.mask.any()
     assert len(landmarks.of_slot(0)) == 0
@@ -257,11 +262,11 @@ def test_a_single_leaf_has_one_empty_set(how, x):
 def test_given_sets_that_do_not_fit(how, message, x):
     tree, x = sorted_by_tree(x, leaf_size=25)
     with pytest.raises(ValueError, match=message):
-        choose_landmarks(how, as_points(x), tree, 5, KERNEL, generator())
+        choose(how, as_points(x), tree, 5, generator())
 
 
 def test_unknown_names(x):
     tree, x = sorted_by_tree(x)
     with pytest.raises(ValueError, match="'random'") as unknown:
-        choose_landmarks("random", as_points(x), tree, 5, KERNEL, generator())
+        choose("random", as_points(x), tree, 5, generator())
     assert all(name in str(unknown.value) for name in NAMES)

@@ -86,26 +86,26 @@ class Factorization(ABC):
 class Solution:
     """(K̃ + noise)⁻¹ b for right-hand sides b, (n, columns): what is kept of it is computed when asked for."""
 
-    factor: Factorization
+    factorization: Factorization
 
-    def __init__(self, factor: Factorization, b: Tensor, weights: Tensor | None = None) -> None:
-        self.factor, self.b = factor, b
+    def __init__(self, factorization: Factorization, b: Tensor, weights: Tensor | None = None) -> None:
+        self.factorization, self.b = factorization, b
         if weights is not None:
             self.weights = weights
 
     @cached_property
     def weights(self) -> Tensor:
         """(K̃ + noise)⁻¹ b: shape (n, columns)."""
-        return self.factor.solve(self.b)
+        return self.factorization.solve(self.b)
 
     @cached_property
     def predictor(self) -> Predictor:
         """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b."""
-        return self.factor.extend(self.weights)
+        return self.factorization.extend(self.weights)
 
     def combine(self, change: Tensor) -> "Solution":
         """The same for other right-hand sides, b · change, with change of shape (columns, others)."""
-        return Solution(self.factor, times(self.b, change), times(self.weights, change))
+        return Solution(self.factorization, times(self.b, change), times(self.weights, change))
 
     def gram(self) -> Tensor:
         """bᵀ (K̃ + noise)⁻¹ b, in float64."""
@@ -113,17 +113,17 @@ class Solution:
 
     def left_out(self) -> Tensor:
         """Each of the b predicted from all others: shape (n, columns)."""
-        diagonal = self.factor.inverse_diagonal()  # first: solutions can use what it made
+        diagonal = self.factorization.inverse_diagonal()  # first: solutions can use what it made
         return leave_one_out(self.b, self.weights, diagonal).mean
 
     def kernel_gradient(self) -> list[Tensor]:
         """The gradient of log N(b; 0, K̃ + noise), of all columns, by each of the kernel's `tensors`."""
-        return self.factor.kernel_gradient(self.weights)
+        return self.factorization.kernel_gradient(self.weights)
 
     def noise_gradient(self) -> Tensor:
         """The same by the variance of the noise of each point: shape (n,)."""
         squares = self.weights.square().sum(1)
-        return (squares - self.b.shape[1] * self.factor.inverse_diagonal()) / 2
+        return (squares - self.b.shape[1] * self.factorization.inverse_diagonal()) / 2
 
 
 def times(columns: Tensor, change: Tensor) -> Tensor:

@@ -191,30 +191,30 @@ class FeatureFactorization(Factorization):
 class FeatureSolution(Solution):
     """(K̃ + N)⁻¹ b = N⁻¹ (b − Φ c), with the coefficients c = A⁻¹ Φᵀ N⁻¹ b: shape (rank, columns)."""
 
-    factor: FeatureFactorization
+    factorization: FeatureFactorization
 
-    def __init__(self, factor: FeatureFactorization, b: Tensor, coefficients: Tensor) -> None:
-        super().__init__(factor, b)
+    def __init__(self, factorization: FeatureFactorization, b: Tensor, coefficients: Tensor) -> None:
+        super().__init__(factorization, b)
         self.coefficients = coefficients
 
     @cached_property
     def weights(self) -> Tensor:
-        source = self.factor.approximation
-        return (self.b - source.expand(source.points, self.coefficients)) / self.factor.noise[:, None]
+        source = self.factorization.approximation
+        return (self.b - source.expand(source.points, self.coefficients)) / self.factorization.noise[:, None]
 
     @cached_property
     def predictor(self) -> "FeaturePredictor":
-        return FeaturePredictor(self.factor.approximation.without_points(), self.coefficients)
+        return FeaturePredictor(self.factorization.approximation.without_points(), self.coefficients)
 
     def combine(self, change: Tensor) -> "FeatureSolution":
-        other = FeatureSolution(self.factor, times(self.b, change), times(self.coefficients, change))
+        other = FeatureSolution(self.factorization, times(self.b, change), times(self.coefficients, change))
         if "weights" in self.__dict__:
             other.weights = times(self.weights, change)
         return other
 
     def left_out(self) -> Tensor:
         """In one pass, by the leverages h: what is fitted leaves the residual of the others, times 1 − h."""
-        b, factor, source = self.b, self.factor, self.factor.approximation
+        b, factor, source = self.b, self.factorization, self.factorization.approximation
         out = torch.empty_like(b)
         for part, phi in source.chunks(source.points):
             leverage = factor.explain(phi) / factor.noise[part].double()

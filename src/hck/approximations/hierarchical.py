@@ -1,7 +1,7 @@
 """Kernels that a tree makes, behind the protocol: hierarchical, compositional, independent, exact."""
 
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -46,7 +46,7 @@ def make_blueprint(
     elif kind != "hierarchical":
         generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
         kernel = kernel.to(points.device, points.dtype)
-        tree = make_tree(settings.partition, points, kernel, settings.rank, settings.leaf_size, generator)
+        tree = make_tree(settings, points, kernel, generator)
         landmarks = "none" if kind == "independent" else settings.landmarks
         settings = replace(settings, partition=tree.flat(), landmarks=landmarks)
     return Blueprint.of(kernel, points, settings, generator)
@@ -130,15 +130,14 @@ class TreeKernel(Approximation):
 
     def factor(self, noise: float | Tensor) -> TreeFactorization:
         nothing = torch.zeros(len(self), 0, dtype=self.dtype, device=self.device)
-        return self.solve(noise, nothing).factor
+        return self.solve(noise, nothing).factorization
 
     def solve(self, noise: float | Tensor, b: Tensor) -> TreeSolution:
         """(K_h + noise)⁻¹ b; the right-hand sides go up the tree together with the factorization."""
         source = self.blueprint
         variance = source.pad_noise(noise)
         padded = source.layout.pad(b, variance)
-        sweep = partial(Factor, source, variance, source.budget, padded, verbose=source.verbose)
-        factor = linalg.without_waiting(sweep, variance.device)
+        factor = linalg.without_waiting(lambda: Factor(source, variance, padded), variance.device)
         return TreeSolution(TreeFactorization(self, variance, factor), factor.filtered)
 
     # Within the memory budget ------------------------------------------------------------------------

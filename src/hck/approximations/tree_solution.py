@@ -8,13 +8,12 @@ from torch import Tensor
 
 from hck.approximations.factorization import Factorization, Solution, normal
 from hck.backend import linalg
-from hck.hierarchy.extend import TreePredictor
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.gradient import likelihood_gradient
 from hck.hierarchy.likelihood import quadratic_form
+from hck.hierarchy.predictor import TreePredictor, descend
 from hck.hierarchy.sample import sample_prior
 from hck.hierarchy.smooth import Filtered, filter_up
-from hck.hierarchy.solve import descend
 from hck.hierarchy.uncertainty import Uncertainty
 from hck.points import PointsLike, as_points_like
 
@@ -72,31 +71,31 @@ class TreeFactorization(Factorization):
 class TreeSolution(Solution):
     """(K_h + noise)⁻¹ b for right-hand sides that have gone up the tree."""
 
-    factor: TreeFactorization
+    factorization: TreeFactorization
 
-    def __init__(self, factor: TreeFactorization, filtered: Filtered) -> None:
-        super().__init__(factor, factor.factor.layout.unpad(filtered.b))
+    def __init__(self, factorization: TreeFactorization, filtered: Filtered) -> None:
+        super().__init__(factorization, factorization.factor.layout.unpad(filtered.b))
         self.filtered = filtered
 
     @cached_property
     def weights(self) -> Tensor:
-        return self.factor.factor.layout.unsort(self.predictor.weights)
+        return self.factorization.factor.layout.unsort(self.predictor.weights)
 
     @cached_property
     def predictor(self) -> TreePredictor:
-        return descend(self.factor.approximation.blueprint, self.factor.factor, self.filtered)
+        return descend(self.factorization.approximation.blueprint, self.factorization.factor, self.filtered)
 
     def combine(self, change: Tensor) -> "TreeSolution":
-        return TreeSolution(self.factor, self.filtered.map(lambda x: x @ change.to(x)))
+        return TreeSolution(self.factorization, self.filtered.map(lambda x: x @ change.to(x)))
 
     def gram(self) -> Tensor:
-        return quadratic_form(self.factor.factor, self.filtered)
+        return quadratic_form(self.factorization.factor, self.filtered)
 
     @cached_property
     def _gradient(self) -> tuple[list[Tensor], Tensor]:
         """By the kernel's tensors and by the noise, which come from one sweep."""
-        source = self.factor.approximation.blueprint
-        return likelihood_gradient(source, self.factor.factor, self.filtered)
+        source = self.factorization.approximation.blueprint
+        return likelihood_gradient(source, self.factorization.factor, self.filtered)
 
     def kernel_gradient(self) -> list[Tensor]:
         return self._gradient[0]

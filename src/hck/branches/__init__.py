@@ -13,8 +13,7 @@ on many machines (`hck.dask`): `drive` is the loop of all three.
 from hck.branches.assemble import assemble, assemble_forest
 from hck.branches.branch import Branch
 from hck.branches.drive import Clock, Store, drive
-from hck.branches.message import Message, Reply
-from hck.branches.piece import Piece, Probes, Share
+from hck.branches.piece import Message, Piece, Probes, Reply, Share
 from hck.branches.plan import Plan
 from hck.branches.ridge import ridge
 from hck.branches.trunk import Trunk, branches_for

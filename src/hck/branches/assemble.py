@@ -7,25 +7,17 @@ from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
 from hck.branches.piece import Piece
 from hck.branches.trunk import Trunk, compact
-from hck.hierarchy.extend import TreePredictor
 from hck.hierarchy.forest import share_points
+from hck.hierarchy.predictor import TreePredictor
 from hck.partition import Landmarks, Rule, Tree
-from hck.partition.hyperplane import HyperplaneRule
+from hck.partition.hyperplane import HyperplaneRule, hyperplane_rules
 from hck.points import Points
 
 
-def assemble(trunk: Trunk, parts: list[TreePredictor], rows: list[Tensor]) -> TreePredictor:
-    """The function that branches evaluate together, on one device and in one piece.
-
-    Parameters
-    ----------
-    trunk : Trunk
-    parts : list of TreePredictor
-        What `Branch.solve` returned, for each branch.
-    rows : list of Tensor
-        Where the points of each branch are among all points.
-    """
-    tree = _join_trees(trunk, parts, rows)
+def assemble(trunk: Trunk, pieces: list[Piece]) -> TreePredictor:
+    """The function that the branches of a tree evaluate together, on one device and in one piece."""
+    parts = [piece.predictor for piece in pieces]
+    tree = _join_trees(trunk, parts, [piece.rows for piece in pieces])
     columns = parts[0].weights.shape[1]
     points, landmarks = _join_points(trunk, parts, tree)
     # leaves are numbered level by level, and in a level branch by branch
@@ -44,16 +36,10 @@ def assemble_forest(trunks: list[Trunk], pieces: list[list[Piece]]) -> list[Tree
     points: Points | None = None
     found = []
     for trunk, mine in zip(trunks, pieces, strict=True):
-        made = assemble_pieces(trunk, mine)
+        made = assemble(trunk, mine)
         points = made.points.take(made.tree.order.argsort()) if points is None else points
         found.append(share_points(made, points))
     return found
-
-
-def assemble_pieces(trunk: Trunk, pieces: list[Piece]) -> TreePredictor:
-    """The same for the pieces of one tree."""
-    rows = [piece.rows for piece in pieces if piece.rows is not None]
-    return assemble(trunk, [piece.extension for piece in pieces], rows)
 
 
 def _join_trees(trunk: Trunk, parts: list[TreePredictor], rows: list[Tensor]) -> Tree:
@@ -78,9 +64,9 @@ def _join_trees(trunk: Trunk, parts: list[TreePredictor], rows: list[Tensor]) ->
             parents.append(numbers[k][tree.parent[here]])
             starts.append(tree.start[here] + before[k])
             stops.append(tree.stop[here] + before[k])
-        known = [tree.rules[level] for tree in own if tree.rules and level < tree.depth]
+        known = [hyperplane_rules(tree)[level] for tree in own if level < tree.depth]
         if known:
-            rules.append(_join_rules([rule for rule in known if isinstance(rule, HyperplaneRule)]))
+            rules.append(_join_rules(known))
     order = torch.cat([rows[k].to(device)[tree.order] for k, tree in enumerate(own)])
     return Tree(torch.cat(parents), torch.cat(starts), torch.cat(stops), order, tuple(rules))
 

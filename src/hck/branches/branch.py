@@ -1,6 +1,6 @@
 """A branch of a tree, with its points."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -8,14 +8,14 @@ from torch import Tensor
 from hck.backend import linalg
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
-from hck.branches.message import Message, Reply
+from hck.branches.piece import Message, Reply
 from hck.branches.trunk import Trunk, check_partition
 from hck.hierarchy.blueprint import Blueprint, lay_out
-from hck.hierarchy.extend import TreePredictor
 from hck.hierarchy.factor import Factor
-from hck.hierarchy.solve import descend
+from hck.hierarchy.predictor import TreePredictor, descend
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
-from hck.partition.hyperplane import HyperplaneRule, as_vectors
+from hck.partition.hyperplane import HyperplaneRule
+from hck.partition.rules import as_vectors
 from hck.points import Points, VectorPoints
 from hck.settings import Settings
 
@@ -25,11 +25,7 @@ class Branch:
     """What hangs from a node of a trunk. Made by `Branch.grow`.
 
     Its tree begins with that node, which has the branch as its only child, and the landmarks of the trunk.
-
-    Attributes
-    ----------
-    blueprint : Blueprint
-        Of the branch without that node; its points are in the tree's order, and landmarks follow them.
+    The blueprint is of the branch without that node; landmarks follow its points.
     """
 
     blueprint: Blueprint
@@ -45,14 +41,8 @@ class Branch:
     ) -> "Branch":
         """Cut the points of a branch further, and choose landmarks.
 
-        Parameters
-        ----------
-        number : int
-            Which of the trunk's branches it is.
-        points : Points
-            All that `trunk.route` sends to it.
-        settings : Settings
-            Those of the trunk, with the memory budget of one branch.
+        `number` is which of the trunk's branches it is, `points` all that `trunk.route` sends to it. Settings
+        are those of the trunk, with the memory budget of one branch.
         """
         check_partition(settings.partition)
         if len(points) == 0:
@@ -61,13 +51,13 @@ class Branch:
                 "use fewer branches"
             )
         device, n, rank = points.device, len(points), trunk.rank
+        settings = replace(settings, rank=rank)  # of which a small sample has fewer
         generator = torch.Generator(device).manual_seed(0) if generator is None else generator
         kernel = trunk.kernel.to(device, points.dtype)
-        tree = make_tree(settings.partition, points, kernel, rank, settings.leaf_size, generator)
-        tree = _under_a_node(tree, as_vectors(points))
+        tree = _under_a_node(make_tree(settings, points, kernel, generator), as_vectors(points))
         points = points.take(tree.order)
         own = _without_the_node(tree)
-        chosen = choose_landmarks(settings.landmarks, points, own, rank, kernel, generator)
+        chosen = choose_landmarks(settings, points, own, kernel, generator)
         above = trunk.above(number).to(device)
         more = [above] if chosen.points is points else [chosen.points, above]
         offset = 0 if chosen.points is points else n
@@ -90,9 +80,7 @@ class Branch:
         source = self.blueprint
         variance = source.pad_noise(noise)
         padded = source.layout.pad(b, variance)
-        return linalg.without_waiting(
-            lambda: Factor(source, variance, source.budget, padded), variance.device
-        )
+        return linalg.without_waiting(lambda: Factor(source, variance, padded), variance.device)
 
     @staticmethod
     def message(factor: Factor) -> Message:

@@ -6,27 +6,27 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol, TypeVar
 
-Message = TypeVar("Message")
-Replies = TypeVar("Replies")
+Said = TypeVar("Said")  # what a branch sends to the trunk
+Heard = TypeVar("Heard")  # what the branches of a tree hear
 
 
-class Store(Protocol[Message, Replies]):
+class Store(Protocol[Said, Heard]):
     """Where the branches of some trees are, and how work is done on them.
 
     In memory (`hck.branches.memory`), in files (`hck.outofcore.store`), or on the workers of a cluster
     (`hck.dask.store`).
     """
 
-    def up(self) -> Iterable[tuple[int, Iterable[Message]]]:
+    def up(self) -> Iterable[tuple[int, Iterable[Said]]]:
         """Work on all branches. For each tree, its number, and what its branches send to the trunk, in order.
 
         Both may be lazy, so that no more messages are in memory than have to be.
         """
 
-    def solve(self, tree: int, messages: Iterable[Message]) -> Replies:
+    def solve(self, tree: int, messages: Iterable[Said]) -> Heard:
         """Solve the trunk of a tree; returns what the branches hear."""
 
-    def down(self, tree: int, replies: Replies) -> None:
+    def down(self, tree: int, replies: Heard) -> None:
         """Work on the branches of a tree again, or begin to, and keep what predictions need."""
 
     def finish(self) -> None:
@@ -49,7 +49,7 @@ class Clock:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
-def drive(store: Store[Message, Replies], clock: Clock | None = None) -> None:
+def drive(store: Store[Said, Heard], clock: Clock | None = None) -> None:
     """Up all branches of all trees; then, tree by tree, through the trunk and down its branches.
 
     It is the sweep up and down one tree (`hck.hierarchy`) in pieces: a branch needs nothing of another but

@@ -1,4 +1,4 @@
-"""What goes into a branch, and what comes out of it."""
+"""What goes into a branch, what it says and hears, and what comes out of it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,26 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from hck.hierarchy.extend import TreePredictor
+from hck.hierarchy.predictor import TreePredictor
 
 
 @dataclass
 class Share:
-    """The rows of the training data that fall into a branch.
+    """The rows of the training data that fall into a branch."""
 
-    Attributes
-    ----------
-    x : ndarray of shape (rows, d)
-        Features as they came.
-    y : ndarray of shape (rows,) or (rows, columns)
-        Targets as they came, or right-hand sides: see `Plan.coding`.
-    number : ndarray of shape (rows,)
-        Where the rows are among all.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    number: np.ndarray
+    x: np.ndarray  # (rows, d): features as they came
+    y: np.ndarray  # (rows,) or (rows, columns): targets as they came, or right-hand sides; see `Plan.coding`
+    number: np.ndarray  # (rows,): where they are among all
 
     @property
     def nbytes(self) -> int:
@@ -33,65 +23,64 @@ class Share:
 
 
 @dataclass
-class Piece:
-    """A branch that predicts.
+class Message:
+    """What a branch sends up."""
 
-    Attributes
-    ----------
-    extension : TreePredictor
-    left_out, observed : Tensor of shape (probes, columns), or None
-        Right-hand sides predicted from all others, and what they are.
-    rows : Tensor of shape (points,), or None
-        Where the points of the branch are among all.
-    targets : Tensor of shape (points, columns), or None
-        The right-hand sides b, of a Gaussian process.
-    above : Tensor of shape (r, r), or None
-        What is not known of the node that it hangs from, of a Gaussian process.
-    gram : Tensor of shape (columns, columns), or None
-        bᵀ (K_h + noise)⁻¹ b, the branch's part, of a Gaussian process.
-    seconds : float
-        That a core took for it, where that was measured.
-    """
-
-    extension: TreePredictor
-    left_out: Tensor | None = None
-    observed: Tensor | None = None
-    rows: Tensor | None = None
-    targets: Tensor | None = None
-    above: Tensor | None = None
-    gram: Tensor | None = None
-    seconds: float = 0.0
+    information: Tensor  # −Θ (r, r); only the upper triangle counts
+    mean: Tensor  # −t (r, columns), for the right-hand sides
+    log_determinant: float  # the branch's part of that of K_h + noise
 
     @property
     def nbytes(self) -> int:
-        own = self.extension
+        return self.information.nbytes + self.mean.nbytes + 8
+
+
+@dataclass
+class Reply:
+    """What a branch hears of the node that it hangs from."""
+
+    state: Tensor  # ẑ (r, columns)
+    covariance: Tensor | None = None  # P (r, r), which only variances need
+
+    @property
+    def nbytes(self) -> int:
+        return self.state.nbytes + (0 if self.covariance is None else self.covariance.nbytes)
+
+
+@dataclass
+class Piece:
+    """A branch that predicts. Of a Gaussian process it has the right-hand sides b and what follows them."""
+
+    predictor: TreePredictor
+    rows: Tensor  # (points,): where the points of the branch are among all
+    left_out: Tensor | None = None  # (probes, columns): some of b predicted from all others
+    observed: Tensor | None = None  # (probes, columns): what these are
+    targets: Tensor | None = None  # b (points, columns)
+    above: Tensor | None = None  # P (r, r) of the node that it hangs from
+    gram: Tensor | None = None  # bᵀ (K_h + noise)⁻¹ b (columns, columns), the branch's part
+    seconds: float = 0.0  # that a core took for it, where that was measured
+
+    @property
+    def nbytes(self) -> int:
+        own = self.predictor
         more = own.tree.order, own.landmarks.blocks.index, self.rows, self.targets, self.above
         return own.nbytes + own.points.nbytes + sum(each.nbytes for each in more if each is not None)
 
     def probes(self, every: int) -> "Probes":
         """What was predicted from all others, where that was done for every so-many-th row."""
-        assert self.rows is not None
-        assert self.observed is not None
-        assert self.left_out is not None
+        if self.observed is None or self.left_out is None:
+            raise ValueError("nothing of this branch was predicted from all others")
         number = self.rows.cpu().numpy()
         return Probes(number[probed(number, every)], self.observed.cpu().numpy(), self.left_out.cpu().numpy())
 
 
 @dataclass
 class Probes:
-    """Some rows, each predicted from all others.
+    """Some right-hand sides, each predicted from all others."""
 
-    Attributes
-    ----------
-    number : ndarray of shape (rows,)
-        Where they are among all.
-    observed, predicted : ndarray of shape (rows, columns)
-        Right-hand sides, and predictions of them.
-    """
-
-    number: np.ndarray
-    observed: np.ndarray
-    predicted: np.ndarray
+    number: np.ndarray  # (rows,): where they are among all
+    observed: np.ndarray  # (rows, columns)
+    predicted: np.ndarray  # (rows, columns)
 
     @classmethod
     def in_order(cls, trees: Iterable[list["Probes"]]) -> "Probes":

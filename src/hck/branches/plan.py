@@ -1,15 +1,13 @@
 """All that is settled before branches are worked on, and what is done with each of them."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hck.branches.branch import Branch
-from hck.branches.message import Message, Reply
-from hck.branches.piece import Piece, Share, probed
+from hck.branches.piece import Message, Piece, Reply, Share, probed
 from hck.branches.trunk import Trunk
 from hck.hierarchy.leave_one_out import leave_one_out
 from hck.kernels import Kernel
@@ -25,67 +23,37 @@ DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 @dataclass
 class Plan:
-    """All that branches need beside their points.
+    """All that branches need beside their points."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        For scaled features.
-    noise : float
-    scaling : Scaling
-    trunks : list of Trunk
-        One for each tree.
-    seeds : list of int
-        One for each tree.
-    leaf_size : int or None
-    partition, landmarks : str
-    dtype, device : str
-    memory_budget : int, float, str or None
-        For one branch.
-    coding : Centred, OneAgainstAll, Trend or None
-        How targets become right-hand sides; None: they are right-hand sides.
-    every : int or None
-        Every so-many-th row is predicted from all others; None: none is.
-    process : bool
-        Whether branches are to say what they do not know, as Gaussian processes do.
-    """
-
-    kernel: Kernel
+    kernel: Kernel  # for scaled features
     noise: float
     scaling: Scaling
-    trunks: list[Trunk]
+    trunks: list[Trunk]  # one for each tree, like the seeds
     seeds: list[int]
-    leaf_size: int | None
-    partition: str
-    landmarks: str
+    settings: Settings  # of trunks and branches, with the memory budget of one branch
     dtype: str
     device: str
-    memory_budget: Any = None
-    coding: Coding | Trend | None = None
-    every: int | None = None
-    process: bool = False
+    coding: Coding | Trend | None = None  # how targets become right-hand sides; None: they are
+    every: int | None = None  # every so-many-th row is predicted from all others; None: none is
+    process: bool = False  # whether branches say what they do not know, as Gaussian processes do
 
     @property
     def branches(self) -> list[range]:
         """The numbers of the branches of each tree."""
         return [range(trunk.n_branches) for trunk in self.trunks]
 
-    def settings(self, rank: int, jitter: float | None = None) -> Settings:
-        """Of trunks and branches."""
-        return Settings(rank, self.leaf_size, self.partition, self.landmarks, jitter, self.memory_budget)
-
-    def cut(self, x: np.ndarray, n_branches: int, rank: int, jitter: float | None) -> "Plan":
+    def cut(self, x: np.ndarray, n_branches: int) -> "Plan":
         """With a trunk for each tree, by a sample of the points."""
-        points, settings = self.points(x), self.settings(rank, jitter)
+        points = self.points(x)
         generators = [torch.Generator(points.device).manual_seed(seed) for seed in self.seeds]
-        trunks = [Trunk.of(self.kernel, points, n_branches, settings, each) for each in generators]
+        trunks = [Trunk.of(self.kernel, points, n_branches, self.settings, each) for each in generators]
         return replace(self, trunks=trunks)
 
-    def points(self, x: Any) -> Points:
+    def points(self, x: np.ndarray) -> Points:
         """Scaled points, on the device."""
         return self.scaling(as_points(x, device=torch.device(self.device)), DTYPES[self.dtype])
 
-    def split(self, tree: int, x: Any) -> list[np.ndarray]:
+    def split(self, tree: int, x: np.ndarray) -> list[np.ndarray]:
         """The rows of x that fall into each branch of a tree."""
         number = self.trunks[tree].route(self.points(x)).cpu().numpy()
         order = np.argsort(number, kind="stable")
@@ -100,12 +68,12 @@ class Plan:
 
     # Branches ---------------------------------------------------------------------------------------
 
-    def grow(self, tree: int, branch: int, x: Any) -> Branch:
+    def grow(self, tree: int, branch: int, x: np.ndarray) -> Branch:
         """A branch, of the features as they came."""
         points, trunk = self.points(x), self.trunks[tree]
         seed = (self.seeds[tree] + 7919 * (branch + 1)) % (2**31 - 1)
         generator = torch.Generator(points.device).manual_seed(seed)
-        return Branch.grow(trunk, branch, points, self.settings(trunk.rank), generator)
+        return Branch.grow(trunk, branch, points, self.settings, generator)
 
     def up(self, tree: int, branch: int, share: Share) -> Message:
         """What a branch sends up."""
@@ -121,7 +89,7 @@ class Plan:
         grown, b = self.grow(tree, branch, share.x), self.right_sides(share)
         factor = grown.factor(self.noise, b)
         solved = grown.solve(factor, reply)
-        piece = Piece(solved, rows=torch.as_tensor(share.number))
+        piece = Piece(solved, torch.as_tensor(share.number))
         weights = grown.blueprint.layout.unsort(solved.weights)
         if self.process:
             piece.targets, piece.above = b, reply.covariance

@@ -10,9 +10,11 @@ from hck.backend import linalg
 from hck.backend.kinds import kind_of
 from hck.backend.parallel import at_a_time
 from hck.branches.drive import drive
-from hck.branches.memory import Equations, InMemory
+from hck.branches.memory import InMemory
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.extend import TreePredictor
+from hck.hierarchy.factor import Factor
+from hck.hierarchy.predictor import TreePredictor
+from hck.hierarchy.smooth import Weights, smooth_down
 
 _TRUNK = 64  # leaves of the tree for each node of a trunk, at least: it is small beside them
 
@@ -36,38 +38,32 @@ def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | N
     layout = blueprint.layout
     if depth is not None and not 0 <= depth < len(layout.levels):
         raise ValueError(f"depth must be 0 to {len(layout.levels) - 1} for this tree, got {depth}")
-    equations = Equations(blueprint, noise, b)
-    depth, bundles, kept = plan_within_budget(blueprint, equations.b.shape[1], depth)
+    variance = blueprint.pad_noise(noise)
+    padded = layout.pad(b, variance)
+    depth, bundles, kept = cut_within_budget(blueprint, padded.shape[1], depth)
+    weights = Weights.room(layout, padded, blueprint.rank)
 
     def solve() -> None:
         if depth:
-            drive(InMemory(equations, layout.cut(depth, bundles), kept))
-        else:
-            equations.solve()
+            cut = layout.cut(depth, bundles)
+            drive(InMemory(blueprint, variance, padded, cut, kept, weights))
+            return
+        factor = Factor(blueprint, variance, padded)
+        smooth_down(factor, factor.filtered, weights)
+        del factor  # before more is computed
+        blueprint.put_landmark_weights(weights.ambient)
 
     try:
-        linalg.without_waiting(solve, equations.b.device)
+        linalg.without_waiting(solve, padded.device)
     finally:
         blueprint.factors.clear()
-    return equations.extension()
+    return TreePredictor.of(blueprint, weights)
 
 
-def plan_within_budget(blueprint: Blueprint, columns: int, depth: int | None = None) -> tuple[int, int, int]:
-    """How `ridge` stays within the memory budget.
+def cut_within_budget(blueprint: Blueprint, columns: int, depth: int | None = None) -> tuple[int, int, int]:
+    """How `ridge` stays within the memory budget; a MemoryError if no way is enough.
 
-    Returns
-    -------
-    depth : int
-        Where to cut the tree.
-    bundles : int
-        In how many bundles its branches are worked on.
-    kept : int
-        How many bundles are kept.
-
-    Raises
-    ------
-    MemoryError
-        If no way is enough.
+    The depth at which to cut, in how many bundles to work on the branches, and how many bundles to keep.
     """
     best, least, needs = None, math.inf, []
     for cut, bundles in _ways(blueprint) if depth is None else [(depth, None)]:
@@ -107,14 +103,8 @@ def bytes_needed(
 ) -> tuple[int, int, int]:
     """Memory for `ridge`, in bytes, with the tree cut at a depth, and its branches in bundles.
 
-    Returns
-    -------
-    work : int
-        The most that is needed at once, beside the points, if no bundle is kept.
-    each : int
-        What it takes to keep a bundle.
-    bundles : int
-        How many there are.
+    The most that is needed at once, beside the points, if no bundle is kept; what it takes to keep a bundle;
+    and how many bundles there are.
     """
     layout, rank = blueprint.layout, blueprint.rank
     tree, itemsize = layout.tree.host, blueprint.points.dtype.itemsize

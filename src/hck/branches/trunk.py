@@ -1,7 +1,6 @@
 """The top of a tree."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -10,63 +9,46 @@ from hck.backend import linalg
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
 from hck.backend.steps import Inbox
-from hck.branches.message import Message, Reply
-from hck.hierarchy.blueprint import Blueprint, default_jitter
+from hck.branches.piece import Message, Reply
+from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.layout import Layout, parent_slots
-from hck.hierarchy.smooth import smooth_down
-from hck.kernels import Kernel, make_kernel
-from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
-from hck.partition.hyperplane import HyperplaneRule
-from hck.points import Points, as_points
-from hck.settings import Settings
+from hck.hierarchy.smooth import Weights, smooth_down
+from hck.kernels import Kernel
+from hck.kernels.registry import KernelLike
+from hck.partition import Landmarks, Tree, known_partitions
+from hck.partition.hyperplane import HyperplaneRule, hyperplane_rules
+from hck.points import Points, PointsLike, as_points
+from hck.settings import PartitionLike, Settings
 
 # Sizes of branches vary by 1/√s of themselves, where s is the points of the sample in each: with so many, the
 # largest of a thousand are within 5 %.
 POINTS_PER_BRANCH = 5000
-PARTITIONS = ("random_projection", "pca", "kd")  # those that cut in halves, by hyperplanes
 
 
 @dataclass
 class Trunk:
-    """The nodes of a tree down to some depth, where its branches begin. Made by `Trunk.of`.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    tree : Tree
-        Without points. Its leaves are the branches, all of the same depth.
-    landmarks : Landmarks
-    jitter : float
-    """
+    """The nodes of a tree down to some depth, where its branches begin. Made by `Trunk.of`."""
 
     kernel: Kernel
-    tree: Tree
+    tree: Tree  # without points; its leaves are the branches, all of the same depth
     landmarks: Landmarks
     jitter: float
 
     @classmethod
     def of(
         cls,
-        kernel: Any,
-        sample: Any,
+        kernel: KernelLike,
+        sample: PointsLike,
         n_branches: int,
         settings: Settings,
         generator: torch.Generator | None = None,
     ) -> "Trunk":
         """Cut the domain so that each branch has as many points of a sample.
 
-        Parameters
-        ----------
-        kernel : Kernel, or what `hck.kernels.make_kernel` takes
-        sample : Points or array-like of shape (points, d)
-            Drawn at random from all points: some thousands for each branch, that they become equally large.
-        n_branches : int
-            A power of two, at least 2. There are fewer where so many points are equal that they cannot be
-            divided so often.
-        settings : Settings
-            With a partition that is "random_projection", "pca" or "kd".
-        generator : torch.Generator, optional
+        The sample (points, d) is drawn at random from all points: some thousands for each branch, that they
+        become equally large. Their number is a power of two, at least 2; there are fewer where so many points
+        are equal that they cannot be divided so often.
         """
         points = as_points(sample)
         check_partition(settings.partition)
@@ -74,21 +56,17 @@ class Trunk:
             raise ValueError(f"the number of branches must be a power of two, at least 2, got {n_branches}")
         if len(points) < n_branches:
             raise ValueError(f"{n_branches} branches need at least as many points, got {len(points)}")
-        kernel = make_kernel(kernel).to(points.device, points.dtype)
-        generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
         each = len(points) // n_branches
         points = points.take(torch.arange(each * n_branches, device=points.device))
-        tree = make_tree(settings.partition, points, kernel, settings.rank, each, generator)
-        points = points.take(tree.order)
-        chosen = choose_landmarks(settings.landmarks, points, tree, settings.rank, kernel, generator)
-        jitter = default_jitter(kernel, points) if settings.jitter is None else settings.jitter
+        whole = Blueprint.of(kernel, points, replace(settings, leaf_size=each), generator)
+        tree, chosen = whole.layout.tree, whole.landmarks
         met = torch.zeros(tree.n_leaves, dtype=torch.bool, device=points.device)
         met[tree.route(points)] = True
         if not met.all():  # equal points all go to one child, and may leave nothing for the other
             tree, chosen = _prune(tree, chosen, met)
         nothing = torch.zeros_like(tree.parent)
         bare = Tree(tree.parent, nothing, nothing, tree.order[:0], tree.rules)
-        return cls(kernel, bare, compact(chosen), jitter)
+        return cls(whole.kernel, bare, compact(chosen), whole.jitter)
 
     @property
     def n_branches(self) -> int:
@@ -109,12 +87,7 @@ class Trunk:
     def solve(self, messages: list[Message], covariance: bool = False) -> tuple[list[Reply], float]:
         """What each branch hears, and the log-determinant of the whole K_h + noise.
 
-        Parameters
-        ----------
-        messages : list of Message
-            Of all branches, in their order.
-        covariance : bool
-            Whether variances are wanted.
+        Messages are those of all branches, in their order; `covariance` says whether variances are wanted.
         """
         if len(messages) != self.n_branches:
             raise ValueError(f"{len(messages)} messages of {self.n_branches} branches")
@@ -125,21 +98,21 @@ class Trunk:
         nothing = torch.zeros(1, messages[0].mean.shape[1], dtype=dtype, device=device)
         information = torch.stack([each.information for each in messages]).to(device)
         mean = torch.stack([each.mean for each in messages]).to(device)
-        budget = resolve_budget(None, device)
-        source = Blueprint(self.kernel, self.landmarks.points, self.landmarks, self.jitter, layout, budget)
+        own = self.kernel, self.landmarks.points, self.landmarks, self.jitter
+        source = Blueprint(*own, layout, resolve_budget(None, device))
 
         def work() -> tuple[Tensor, Tensor | None, float]:
             received = Inbox.empty(stop - first, self.rank, nothing)
             received.pour(where, Inbox(information, mean))
-            factor = Factor(source, nothing.new_zeros(1), budget, nothing, received)
-            unused = nothing.new_empty(self.n_branches, self.rank, nothing.shape[1])
-            state = smooth_down(factor, factor.filtered, nothing, unused)[-1]
+            factor = Factor(source, nothing.new_zeros(1), nothing, received)
+            unused = Weights.room(layout, nothing, self.rank)
+            state = smooth_down(factor, factor.filtered, unused)[-1]
             spread = factor.posterior()[first:stop] if covariance else None
             return state, spread, float(factor.log_determinant)
 
-        state, spread, own = linalg.without_waiting(work, device)
+        state, spread, log_determinant = linalg.without_waiting(work, device)
         replies = [Reply(state[i], None if spread is None else spread[i]) for i in where.tolist()]
-        return replies, own + sum(each.log_determinant for each in messages)
+        return replies, log_determinant + sum(each.log_determinant for each in messages)
 
     def _layout(self) -> Layout:
         """Inner nodes without leaves: those are in the branches."""
@@ -161,11 +134,13 @@ def branches_for(n: int, leaf_size: int, bytes_per_point: float, budget: float) 
     return number
 
 
-def check_partition(partition: Any) -> None:
-    if partition not in PARTITIONS:
+def check_partition(partition: PartitionLike) -> None:
+    """Raise ValueError unless it is the name of one that cuts in halves, by hyperplanes."""
+    known = known_partitions(by_hyperplanes=True)
+    if partition not in known:
         raise ValueError(
             f"partition={partition!r} cannot be cut into branches, which are halves by hyperplanes; use one "
-            f"of {', '.join(PARTITIONS)}"
+            f"of {', '.join(known)}"
         )
 
 
@@ -180,8 +155,7 @@ def _prune(tree: Tree, landmarks: Landmarks, met: Tensor) -> tuple[Tree, Landmar
     number = kept.long().cumsum(0) - 1
     parent = torch.where(tree.parent >= 0, number[tree.parent.clamp_min(0)], -1)[kept]
     rules = []
-    for (first, stop), rule in zip(tree.inner_levels, tree.rules or (), strict=True):
-        assert isinstance(rule, HyperplaneRule)
+    for (first, stop), rule in zip(tree.inner_levels, hyperplane_rules(tree), strict=True):
         nodes = tree.inner[first:stop]
         child = tree.first_child[nodes]
         alone = ~(kept[child] & kept[child + 1])

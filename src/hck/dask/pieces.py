@@ -16,7 +16,7 @@ from hck.backend.blocks import Blocks
 from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.branches import Branch, Piece, Plan, Trunk
-from hck.branches.assemble import assemble_pieces
+from hck.branches.assemble import assemble
 from hck.hierarchy import Blueprint, TreePredictor
 from hck.hierarchy.blueprint import lay_out
 from hck.hierarchy.likelihood import Likelihood
@@ -54,7 +54,7 @@ def moved(plan: Plan, function: TreePredictor, device: str) -> TreePredictor:
         landmarks=Landmarks(points if shared else landmarks.points.to(place), blocks),
         weights=function.weights.to(place),
         landmark_weights=function.landmark_weights.to(place),
-        budget=resolve_budget(plan.memory_budget, place),
+        budget=resolve_budget(plan.settings.memory_budget, place),
     )
 
 
@@ -68,7 +68,7 @@ def uncertainty(plan: Plan, tree: int, piece: Piece) -> Uncertainty:
     """A branch of a Gaussian process, factored again to say how well it knows."""
     if piece.targets is None or piece.above is None:
         raise ValueError("this branch is not one of a Gaussian process")
-    whole = _blueprint(moved(plan, piece.extension, plan.device), plan.trunks[tree].jitter)
+    whole = _blueprint(moved(plan, piece.predictor, plan.device), plan.trunks[tree].jitter)
     branch = Branch(whole.part(whole.layout.cut(1).bundle(0)))
     factor = branch.factor(plan.noise, piece.targets)
     return Uncertainty(branch.blueprint, factor, piece.above.to(factor.device)[None])
@@ -76,7 +76,7 @@ def uncertainty(plan: Plan, tree: int, piece: Piece) -> Uncertainty:
 
 def in_one_piece(trunk: Trunk, pieces: list[Piece], noise: float, found: Likelihood) -> Process:
     """A tree's Gaussian process on one machine."""
-    made = assemble_pieces(trunk, pieces)
+    made = assemble(trunk, pieces)
     source = TreeKernel(_blueprint(made, trunk.jitter))
     order = torch.cat([piece.rows for piece in pieces if piece.rows is not None]).argsort()
     both = torch.cat([piece.targets for piece in pieces if piece.targets is not None])[order]

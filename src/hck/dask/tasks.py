@@ -92,7 +92,7 @@ def down(plan: Plan, tree: int, branch: int, share: Share, reply: Reply) -> Piec
     start = thread_time()
     with one_core():
         piece = plan.down(tree, branch, share, reply)
-        piece.extension = moved(plan, piece.extension, "cpu")
+        piece.predictor = moved(plan, piece.predictor, "cpu")
     piece.seconds = thread_time() - start
     return piece
 
@@ -117,7 +117,7 @@ def evaluate(plan: Plan, pieces: list[Piece], entries: list[AtPoints]) -> list[A
     for piece, entry in zip(pieces, entries, strict=True):
         if len(entry.values):
             with one_core():
-                function = moved(plan, piece.extension, plan.device)
+                function = moved(plan, piece.predictor, plan.device)
                 values = function(plan.points(entry.values)).cpu().numpy()
             found.append(AtPoints(entry.tree, entry.where, values))
     return found

@@ -26,7 +26,9 @@ from hck.preparation.sample import Sample
 from hck.preparation.scaling import Scaling
 from hck.selection import Selection
 from hck.selection.auto import given_kernel
+from hck.selection.candidate import Shape
 from hck.selection.loss import Calibration
+from hck.settings import Settings
 
 _CHOSEN_ON = 50_000  # points on which parameters are chosen
 _LANDMARKS = ("uniform", "kmeans", "farthest")
@@ -120,7 +122,7 @@ def sizes_for(estimator: HCKEstimator, extent: Extent) -> tuple[int, int]:
     leaf, rank = estimator.leaf_size, estimator.rank
     if isinstance(rank, str):
         leaf, rank = leaf or _AUTO[0], _AUTO[1]
-    number = branches_within(estimator, extent, leaf, rank)
+    number = branches_within(estimator, extent, Settings(rank, leaf))
     each = 32 * (extent.d + extent.columns)
     room = max(64 * number, int(_budget(estimator) / each))  # a quarter of the budget
     return number, min(extent.n, room, sample_for(number))
@@ -131,9 +133,16 @@ def sample_for(n_branches: int) -> int:
     return max(_CHOSEN_ON, POINTS_PER_BRANCH * n_branches)
 
 
-def branches_within(estimator: HCKEstimator, extent: Extent, leaf_size: int | None, rank: int) -> int:
+def settings_for(estimator: HCKEstimator, chosen: Selection) -> Settings:
+    """The parameters of an approximation, with the sizes that were chosen."""
+    made: Settings = estimator._settings(Shape(chosen.n_trees, chosen.leaf_size, chosen.rank))
+    return made
+
+
+def branches_within(estimator: HCKEstimator, extent: Extent, settings: Settings) -> int:
     """How many branches, so that one takes half of the memory budget."""
-    leaf = min(extent.n, leaf_size or leaf_size_for(extent.n, rank))
+    rank = settings.rank
+    leaf = min(extent.n, settings.leaf_size or leaf_size_for(extent.n, rank))
     own, heard = leaf + rank + 3 * rank**2 / leaf, 10 * extent.columns * (1 + rank / leaf)
     each = DTYPES[estimator.dtype].itemsize * (own + 8 * extent.d + heard + 8)
     return branches_for(extent.n, leaf, each, _budget(estimator) / 2)
@@ -163,11 +172,9 @@ def plan_ridge(
         some = rng.permutation(len(x))[:_CHOSEN_ON]
         selection, scaling = _choose(plain, scaling, x[some], sample.y[some])
     seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
-    plan = Plan(
-        *(selection.kernel, selection.alpha, scaling, [], seeds, selection.leaf_size),
-        *(estimator.partition, estimator.landmarks, estimator.dtype, device, estimator.memory_budget),
-    )
-    return plan.cut(x, n_branches(selection), selection.rank, estimator.jitter), selection
+    settings = settings_for(estimator, selection)
+    plan = Plan(selection.kernel, selection.alpha, scaling, [], seeds, settings, str(estimator.dtype), device)
+    return plan.cut(x, n_branches(selection)), selection
 
 
 def _choose(

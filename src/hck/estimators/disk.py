@@ -16,7 +16,15 @@ from hck.backend.memory import resolve_budget
 from hck.backend.progress import track
 from hck.branches import Probes, assemble_forest
 from hck.branches.plan import probe_every
-from hck.estimators.branched import BranchedRidge, Extent, branches_within, plan_ridge, refuse, sizes_for
+from hck.estimators.branched import (
+    BranchedRidge,
+    Extent,
+    branches_within,
+    plan_ridge,
+    refuse,
+    settings_for,
+    sizes_for,
+)
 from hck.estimators.classifier import HCKClassifier
 from hck.estimators.parameters import Weights, assign, described
 from hck.estimators.regressor import HCKRegressor
@@ -106,7 +114,7 @@ class DiskRidge(BranchedRidge):
 
         def branches(chosen: Selection) -> int:
             extent = Extent(n, d, len(coding.intercept))
-            number = branches_within(self, extent, chosen.leaf_size, chosen.rank)
+            number = branches_within(self, extent, settings_for(self, chosen))
             return min(number, 2 ** ((len(sample.x) // 64).bit_length() - 1) if len(sample.x) >= 128 else 2)
 
         plan, selection = plan_ridge(self, self._alone(), branches, sample)
@@ -123,7 +131,8 @@ class DiskRidge(BranchedRidge):
 
     def _work(self, job: Job, known: dict[str, Any], table: Training) -> None:
         every = probe_every(table.n) if self.leave_one_out else None
-        plan = replace(known["plan"], memory_budget=self.memory_budget, every=every)
+        settings = replace(known["plan"].settings, memory_budget=self.memory_budget)
+        plan = replace(known["plan"], settings=settings, every=every)
         spool = table.deal(job.folder / "points", plan, known["coding"])
         probes = train(job, plan, spool, bool(self.verbose))
         if probes is not None:
@@ -159,8 +168,8 @@ class DiskRidge(BranchedRidge):
             for tree in range(len(plan.trunks)):
                 for branch, mine in enumerate(plan.split(tree, x)):
                     if len(mine):
-                        extension = self._pieces.get(tree, branch).extension
-                        here[mine] += extension(plan.points(x[mine])).double().cpu().numpy()
+                        predictor = self._pieces.get(tree, branch).predictor
+                        here[mine] += predictor(plan.points(x[mine])).double().cpu().numpy()
         out /= len(plan.trunks)
         out += self.intercept_
         return out

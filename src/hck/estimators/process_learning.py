@@ -151,13 +151,13 @@ class ProcessLearning(HCKEstimator):
 
     def _restore_training(self, values: Tensor) -> np.ndarray:
         """Values at the training points with what the trend took away."""
-        features = self.posterior_.members[0].observations()[0][:, 1:]
+        features = self.posterior_.members[0].y[:, 1:]
         return self._trend.restore(features.double().cpu(), values).cpu().numpy()
 
     def _training_data(self) -> Observations:
         """The observations; their points are those of the members."""
         first = self.posterior_.members[0]
-        both, noise = first.observations()
+        both, noise = first.y, first.noise
         return Observations(
             first.source.points, both[:, 0], both[:, 1:], noise if np.ndim(self.noise_) else None
         )

@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.extend import Extension, TreePredictor
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.forest import Forest, share_points
 from hck.hierarchy.kernel import HierarchicalKernel
 from hck.hierarchy.matrix import HierarchicalMatrix
+from hck.hierarchy.predictor import Extension, TreePredictor
 
 if TYPE_CHECKING:
     from hck.branches.ridge import ridge

@@ -1,7 +1,6 @@
 """Kernel values, landmark factors, transfers, leaf bases and leaf residuals."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,8 +15,9 @@ from hck.hierarchy.layout import Layout
 from hck.hierarchy.matrix import HierarchicalMatrix
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.inputs import looks_like_objects
+from hck.kernels.registry import KernelLike
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
-from hck.points import KernelBlocks, Points, as_points, self_values
+from hck.points import KernelBlocks, Points, PointsLike, as_points, self_values
 from hck.settings import Settings
 
 # λ' on the landmark matrices when none is given, relative to k(x, x): it bounds their condition, and with
@@ -35,31 +35,16 @@ class Blueprint:
         W_i = C_i⁻¹ K(Z_i, Z_p) C_p⁻ᵀ              inner node i with parent p
         V_j = K(X_j, Z_p) C_p⁻ᵀ                    leaf j with parent p
         D_j = K(X_j, X_j) − V_j V_jᵀ
-
-    Attributes
-    ----------
-    kernel : Kernel
-    points : Points
-        In the tree's order.
-    landmarks : Landmarks
-    jitter : float
-    layout : Layout
-        Of a tree or of a part of one.
-    budget : int
-        Bytes that temporaries should stay within.
-    verbose : bool
-    factors : dict of int to Tensor
-        C of the inner nodes of the levels that are prepared.
     """
 
     kernel: Kernel
-    points: Points
+    points: Points  # in the tree's order
     landmarks: Landmarks
     jitter: float
-    layout: Layout
-    budget: int
+    layout: Layout  # of a tree or of a part of one
+    budget: int  # bytes that temporaries should stay within
     verbose: bool = False
-    factors: dict[int, Tensor] = field(default_factory=dict)
+    factors: dict[int, Tensor] = field(default_factory=dict)  # C, level by level, of those that are prepared
 
     @property
     def rank(self) -> int:
@@ -68,15 +53,9 @@ class Blueprint:
     @classmethod
     @torch.no_grad()
     def of(
-        cls, kernel: Any, x: Any, settings: Settings, generator: torch.Generator | None = None
-    ) -> "Blueprint":  # fmt: skip
-        """Partition the points and choose landmarks.
-
-        Parameters
-        ----------
-        kernel, x, generator : as in `HierarchicalKernel.build`
-        settings : Settings
-        """
+        cls, kernel: KernelLike, x: PointsLike, settings: Settings, generator: torch.Generator | None = None
+    ) -> "Blueprint":
+        """Partition the points and choose landmarks; see `HierarchicalKernel.build`."""
         kernel = make_kernel(kernel)
         objects = kernel.takes_objects and not isinstance(x, Points) and looks_like_objects(x)
         points = as_points(x, objects=objects)
@@ -84,26 +63,21 @@ class Blueprint:
         if len(points) == 0:
             raise ValueError("there are no points")
         generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
-        rank, jitter = settings.rank, settings.jitter
-        tree = make_tree(settings.partition, points, kernel, rank, settings.leaf_size, generator)
+        tree = make_tree(settings, points, kernel, generator)
         points = points.take(tree.order)
-        landmarks = choose_landmarks(settings.landmarks, points, tree, rank, kernel, generator)
-        jitter = default_jitter(kernel, points) if jitter is None else jitter
+        landmarks = choose_landmarks(settings, points, tree, kernel, generator)
+        jitter = resolve_jitter(settings.jitter, kernel, points)
         budget = resolve_budget(settings.memory_budget, points.device)
         layout = lay_out(tree, points, landmarks.rank, budget)
         return cls(kernel, points, landmarks, jitter, layout, budget, settings.verbose)
 
     def part(self, layout: Layout) -> "Blueprint":
         """The same for a part of the tree."""
-        return Blueprint(
-            self.kernel, self.points, self.landmarks, self.jitter, layout, self.budget, self.verbose
-        )
+        return replace(self, layout=layout, factors={})
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Blueprint":
         """The same points, tree and landmarks with another kernel; by default with that kernel's jitter."""
-        if jitter is None:
-            jitter = default_jitter(kernel, self.points)
-        return replace(self, kernel=kernel, jitter=jitter, factors={})
+        return replace(self, kernel=kernel, jitter=resolve_jitter(jitter, kernel, self.points), factors={})
 
     def join(self, x: Points) -> "Blueprint":
         """The same tree and landmarks with more points, which follow those that are there."""
@@ -113,13 +87,7 @@ class Blueprint:
         return replace(self, points=points, layout=layout, factors={})
 
     def pad_noise(self, noise: float | Tensor) -> Tensor:
-        """Variances for each point in the tree's order, and a 0: shape (n + 1,).
-
-        Parameters
-        ----------
-        noise : float or Tensor of shape (n,)
-            In the original order.
-        """
+        """Variances for each point in the tree's order, and a 0: shape (n + 1,)."""
         each = check_noise(noise, self.layout.tree.n_points, self.points.dtype, self.points.device)
         return self.layout.pad(each, each)[:, 0]
 
@@ -160,15 +128,15 @@ class Blueprint:
 
     def leaf(self, k: int) -> LeafInput:
         """What D and V of a batch of leaves are made of; their parents' levels are prepared."""
-        return self.leaf_from(k, self.factors[self.layout.leaf_levels[k]], self.layout.within_level(k))
+        landmark = self.factors[self.layout.leaf_levels[k]]
+        return LeafInput(*self.leaf_values(k), landmark, self.layout.within_level(k))
 
-    def leaf_from(self, k: int, factor: Tensor, which: Tensor) -> LeafInput:
-        """The same, with C given for some inner nodes, and which of them the leaves' parents are."""
+    def leaf_values(self, k: int) -> tuple[KernelBlocks, KernelBlocks]:
+        """K(X, X) and K(Z, X) of a batch of leaves, to be computed."""
         layout, batch = self.layout, self.layout.leaves[k]
         block = self.landmarks.blocks[layout.slot[layout.parents(batch)]]
         own = KernelBlocks(self.kernel, self.points, batch, self.points, batch, upper=True)
-        far = KernelBlocks(self.kernel, self.landmarks.points, block, self.points, batch)
-        return LeafInput(own, far, factor, which)
+        return own, KernelBlocks(self.kernel, self.landmarks.points, block, self.points, batch)
 
     def node(self, level: int, part: slice) -> NodeInput:
         """What W of some inner nodes of a level is made of; this level is prepared, and the one above."""
@@ -177,14 +145,26 @@ class Blueprint:
             zero = torch.zeros(1, self.rank, self.rank, dtype=self.points.dtype, device=self.points.device)
             return NodeInput(zero, None, None, which)
         own = self.factors[level][part.start - first : part.stop - first]
-        return self.node_from(level, part, own, self.factors[level - 1], which)
+        return NodeInput(self.node_values(level, part), own, self.factors[level - 1], which)
 
-    def node_from(self, level: int, part: slice, own: Tensor, above: Tensor, which: Tensor) -> NodeInput:
-        """The same, with C given for the nodes and for some above, and which of these their parents are."""
+    def node_values(self, level: int, part: slice) -> KernelBlocks:
+        """K(Z_p, Z_i) of some inner nodes i of a level, to be computed."""
         layout, z, blocks = self.layout, self.landmarks.points, self.landmarks.blocks
         parent = (layout.slot if level else layout.above)[layout.parent[part]]
-        far = KernelBlocks(self.kernel, z, blocks[parent], z, blocks[layout.slot[part]])
-        return NodeInput(far, own, above, which)
+        return KernelBlocks(self.kernel, z, blocks[parent], z, blocks[layout.slot[part]])
+
+    def put_landmark_weights(self, ambient: Tensor) -> None:
+        """Put landmarks' weights, g = C_p⁻ᵀ d, in place of what the leaves hear, d (leaves, r, columns)."""
+        layout = self.layout
+        self.prepare_leaves()
+
+        def work(k: int) -> None:
+            groups, factor = layout.leaves[k].groups, self.factors[layout.leaf_levels[k]]
+            ambient[groups] = linalg.unwhiten_(factor, ambient[groups], layout.within_level(k))
+
+        for_each(work, range(len(layout.leaves)), self.points.device)
+        for level in set(layout.leaf_levels):
+            self.release(level)
 
     def chunks(self, first: int, stop: int) -> list[slice]:
         """Inner nodes in slices small enough for their temporaries."""
@@ -260,8 +240,10 @@ def check_noise(noise: float | Tensor, n: int, dtype: torch.dtype, device: torch
     return noise.expand(n)
 
 
-def default_jitter(kernel: Kernel, points: Points) -> float:
-    """λ' where none is given: a part of the mean of k(x, x)."""
+def resolve_jitter(jitter: float | None, kernel: Kernel, points: Points) -> float:
+    """λ': what is given, or else a part of the mean of k(x, x)."""
+    if jitter is not None:
+        return jitter
     return DEFAULT_JITTER[points.dtype] * mean_variance(kernel, points)
 
 

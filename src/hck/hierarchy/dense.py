@@ -4,8 +4,6 @@ Equations (13) to (15) of the paper, with K(Z, Z) + jitter·I wherever the paper
 is shared with the fast code but the base kernel, the tree and the landmarks.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -15,21 +13,11 @@ from hck.points import Points
 
 
 class Definition:
-    """k_h(x, x') for any points, by recursion over the tree.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    tree : Tree
-    landmarks : Landmarks
-    jitter : float
-    """
+    """k_h(x, x') for any points, by recursion over the tree."""
 
     def __init__(self, kernel: Kernel, tree: Tree, landmarks: Landmarks, jitter: float) -> None:
         self.kernel, self.tree, self.jitter = kernel, tree, jitter
-        self.z: dict[int, Any] = {}
-        for slot, node in enumerate(tree.inner.tolist()):
-            self.z[node] = landmarks.of_slot(slot)
+        self.z = {node: landmarks.of_slot(slot) for slot, node in enumerate(tree.inner.tolist())}
         # K(Z, Z) of each inner node, and K(Z_i, Z_i)⁻¹ K(Z_i, Z_p) of each with a parent p
         self.landmark_matrix = {node: self._regular(node) for node in self.z}
         self.change_of_basis = {
@@ -39,6 +27,15 @@ class Definition:
             for node in self.z
             if node != 0
         }
+
+    def square(self, points: Points) -> Tensor:
+        """K_h(X, X) for the training points X, in their original order."""
+        leaf = self.tree.leaf_of_point
+        return self.matrix(points, leaf, points, leaf)
+
+    def cross(self, points: Points, x: Points) -> Tensor:
+        """k_h(X, x) for the training points X, in their original order, and new ones."""
+        return self.matrix(points, self.tree.leaf_of_point, x, self.tree.route(x))
 
     def matrix(self, a: Points, leaf_a: Tensor, b: Points, leaf_b: Tensor) -> Tensor:
         """k_h(a_i, b_j) for all i, j; each point with the number of its leaf."""
@@ -85,17 +82,3 @@ class Definition:
     def _child_towards(self, leaf: int, node: int) -> int:
         path = self._path(leaf)
         return path[path.index(node) - 1]
-
-
-def dense_matrix(kernel: Kernel, points: Points, tree: Tree, landmarks: Landmarks, jitter: float) -> Tensor:
-    """K_h(X, X) by the definition; `points` and the result are in the original order."""
-    definition = Definition(kernel, tree, landmarks, jitter)
-    return definition.matrix(points, tree.leaf_of_point, points, tree.leaf_of_point)
-
-
-def dense_cross(
-    kernel: Kernel, points: Points, tree: Tree, landmarks: Landmarks, jitter: float, x: Points
-) -> Tensor:
-    """k_h(X, x) by the definition; `points` and the result's rows are in the original order."""
-    definition = Definition(kernel, tree, landmarks, jitter)
-    return definition.matrix(points, tree.leaf_of_point, x, tree.route(x))

@@ -19,26 +19,16 @@ from hck.backend.memory import Cost, at_once
 from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.backend.progress import track
 from hck.backend.steps import Inbox
-from hck.hierarchy.matrix import HierarchicalMatrix
-from hck.hierarchy.smooth import Filtered, filter_up, smooth_down
-from hck.hierarchy.source import Source
+from hck.hierarchy.matrix import HierarchicalMatrix, Source
+from hck.hierarchy.smooth import Filtered, Weights, filter_up, smooth_down
 from hck.hierarchy.steps import leaf_up, node_up
 
 
 @dataclass
-class Nodes:
-    """The factors of some inner nodes of a level.
+class NodeFactors:
+    """A, M and H of some inner nodes of a level: those at `here`, with parents counted in the level above.
 
-    Attributes
-    ----------
-    here : slice
-        Which nodes of the level they are.
-    parent : Tensor
-        Their parents, counted within the level above.
-    packed, diagonal : Tensor
-        A and M = (I − X)⁻¹, in the room of one (`hck.backend.linalg.pack_`).
-    whitened : Tensor
-        H = A⁻¹ W.
+    A and M are in the room of one, `packed` and `diagonal` (`hck.backend.linalg.pack_`); H is `whitened`.
     """
 
     here: slice
@@ -74,48 +64,30 @@ class Factor:
         The blocks of K_h, of which D and V are overwritten.
     noise : Tensor of shape (n + 1,)
         Variance of the noise on each point, in the tree's order; the last is 0.
-    budget : int
-        Bytes that temporaries should stay within.
     b : Tensor of shape (n + 1, columns), optional
-        Right-hand sides to take along, in the tree's order, with a zero row at the end.
+        Right-hand sides to take along, in the tree's order, with a zero row at the end; `filtered` is what
+        became of them.
     received : Inbox, optional
-        What the nodes of the lowest level hear from branches that are not part of this.
-    verbose : bool
-        Whether to show progress.
-
-    Attributes
-    ----------
-    log_determinant : Tensor
-    filtered : Filtered
-        What became of `b`.
-    message : Inbox
-        What the roots send on: a row for each node above (`Layout.above`).
+        What the nodes of the lowest level hear from branches that are not part of this. In the same way
+        `message` is what the roots send on: a row for each node above (`Layout.above`).
     """
 
     def __init__(
-        self,
-        source: Source,
-        noise: Tensor,
-        budget: int,
-        b: Tensor | None = None,
-        received: Inbox | None = None,
-        verbose: bool = False,
+        self, source: Source, noise: Tensor, b: Tensor | None = None, received: Inbox | None = None
     ) -> None:
-        self.layout, self.rank = source.layout, source.rank
-        self.budget, self.device, self.dtype = budget, noise.device, noise.dtype
+        self.layout, self.rank, self.budget = source.layout, source.rank, source.budget
+        self.device, self.dtype = noise.device, noise.dtype
         self.log_determinant = torch.zeros((), dtype=torch.float64, device=self.device)
         self.leaf_factor: list[Tensor] = []  # L
         self.leaf_whitened: list[Tensor] = []  # Y
-        self.nodes: list[list[Nodes]] = [[] for _ in self.layout.levels]
+        self.nodes: list[list[NodeFactors]] = [[] for _ in self.layout.levels]
         b = noise.new_empty(len(noise), 0) if b is None else b
         self.filtered = Filtered.start(self.layout, b, self.rank)
-        inboxes: list[Inbox | None] = [None] * len(self.layout.levels)
-        if received is not None:
-            inboxes[-1] = received
+        inboxes = {} if received is None else {len(self.layout.levels) - 1: received}
         source.prepare_leaves()
         boxes = {level: self._inbox(level, inboxes) for level in self.layout.leaf_levels}
         every, work = range(len(self.layout.leaves)), partial(self._factor_leaves, source, noise, boxes)
-        for k, done in enumerate(parallel_map(work, every, self.device, "Leaves: factor", verbose)):
+        for k, done in enumerate(parallel_map(work, every, self.device, "Leaves: factor", source.verbose)):
             factor, y, a, half, private = done
             self.filtered.whitened.append(a)
             self.leaf_factor.append(factor)
@@ -123,16 +95,15 @@ class Factor:
             self.log_determinant += 2 * half
             if private is not None:
                 boxes[self.layout.leaf_levels[k]].pour(self.layout.within_level(k), private)
-        for level in track(range(len(self.layout.levels))[::-1], "Inner nodes: factor", verbose):
+        for level in track(range(len(self.layout.levels))[::-1], "Inner nodes: factor", source.verbose):
             self._factor_level(source, level, inboxes)
 
-    def _inbox(self, level: int, inboxes: list[Inbox | None]) -> Inbox:
-        """The inbox of a level, empty at first."""
-        box = inboxes[level]
-        if box is None:
-            first, stop = self.layout.levels[level]
-            box = inboxes[level] = Inbox.empty(stop - first, self.rank, self.filtered.b)
-        return box
+    def _inbox(self, level: int, inboxes: dict[int, Inbox]) -> Inbox:
+        """The inbox of a level, empty at first; that of level -1 is for the nodes above."""
+        if level not in inboxes:
+            first, stop = self.layout.levels[level] if level >= 0 else (0, max(1, len(self.layout.above)))
+            inboxes[level] = Inbox.empty(stop - first, self.rank, self.filtered.b)
+        return inboxes[level]
 
     def _factor_leaves(
         self, source: Source, noise: Tensor, boxes: dict[int, Inbox], k: int
@@ -153,27 +124,23 @@ class Factor:
         factor, y, a, half = leaf_up(source.leaf(k), variance, b[batch.index], box, where)
         return factor, y, a, half, private
 
-    def _factor_level(self, source: Source, level: int, inboxes: list[Inbox | None]) -> None:
+    def _factor_level(self, source: Source, level: int, inboxes: dict[int, Inbox]) -> None:
         """Factor the inner nodes of a level, all of whose children are done."""
         first = self.layout.levels[level][0]
         for needed in (level, level - 1):
             source.prepare(needed)
-        inbox = self._inbox(level, inboxes)
-        inboxes[level] = None
-        if level > 0:
-            parents = self._inbox(level - 1, inboxes)
-        else:
-            parents = Inbox.empty(max(1, len(self.layout.above)), self.rank, self.filtered.b)
+        inbox, parents = self._inbox(level, inboxes), self._inbox(level - 1, inboxes)
+        del inboxes[level]  # whose memory is free once this level is done
         filtered = self.filtered
 
-        def work(part: slice) -> tuple[Nodes, Tensor]:
+        def work(part: slice) -> tuple[NodeFactors, Tensor]:
             here = slice(part.start - first, part.stop - first)
             own = Inbox(inbox.information[here], inbox.mean[here])
             given = source.node(level, part)
             packed, diagonal, h, nu, q, half = node_up(own, given, parents)
             filtered.mean[level][here] = nu
             filtered.expected[level][here] = q
-            return Nodes(here, given.which, packed, diagonal, h), half
+            return NodeFactors(here, given.which, packed, diagonal, h), half
 
         for nodes, half in parallel_map(work, self._chunks(level), self.device):
             self.nodes[level].append(nodes)
@@ -212,64 +179,47 @@ class Factor:
     def solve(self, b: Tensor) -> Tensor:
         """(K_h + noise)⁻¹ b for a vector or for a matrix of several."""
         like = torch.empty(0, dtype=self.dtype, device=self.device)
-        w, _ = self.solve_padded(self.layout.pad(b, like))
-        return self.layout.unpad(w).reshape(np.shape(b))
+        return self.layout.unpad(self.solve_padded(self.layout.pad(b, like)).own).reshape(np.shape(b))
 
     @torch.no_grad()
-    def solve_padded(self, b: Tensor) -> tuple[Tensor, Tensor]:
-        """The solution w of (K_h + noise) w = b and what the leaves hear of it, all in the tree's order.
-
-        Parameters
-        ----------
-        b : Tensor of shape (n + 1, columns)
-            In the tree's order, with a zero row at the end.
-
-        Returns
-        -------
-        w : Tensor of shape (n + 1, columns)
-            With a zero row at the end.
-        ambient : Tensor of shape (leaves, r, columns)
-            d_j = ẑ_p − V_jᵀ w_j for each leaf.
-        """
+    def solve_padded(self, b: Tensor) -> Weights:
+        """The same for b (n + 1, columns) in the tree's order, with a zero row at the end."""
         return self.smooth(filter_up(self, b))
 
     @torch.no_grad()
-    def smooth(self, filtered: Filtered, above: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def smooth(self, filtered: Filtered, above: Tensor | None = None) -> Weights:
         """The same for right-hand sides that have gone up; `above` is ẑ of the roots' parents, if any."""
-        b = filtered.b
-        w = torch.zeros_like(b)
-        ambient = b.new_empty(self.layout.tree.n_leaves, self.rank, b.shape[1])
-        smooth_down(self, filtered, w, ambient, above)
-        w[-1] = 0
-        return w, ambient
+        out = Weights.room(self.layout, filtered.b, self.rank)
+        smooth_down(self, filtered, out, above)
+        return out
 
     @torch.no_grad()
     def posterior(self, above: Tensor | None = None) -> Tensor:
         """P, the covariance of every inner node's latent given all data: shape (slots, r, r).
 
-        P_i = A⁻ᵀ (I + H (M P_p M − M) Hᵀ) A⁻¹.
-
-        Parameters
-        ----------
-        above : Tensor of shape (nodes above, r, r), optional
-            P of the roots' parents, if they have some.
+        P_i = A⁻ᵀ (I + H (M P_p M − M) Hᵀ) A⁻¹. `above` is P of the roots' parents (nodes, r, r), if any.
         """
         identity = torch.eye(self.rank, dtype=self.dtype, device=self.device)
-        levels: list[Tensor] = []
-        for level, (first, stop) in enumerate(self.layout.levels):
+
+        def covariances(level: int, above: Tensor | None) -> Tensor:
+            first, stop = self.layout.levels[level]
             out = identity.new_empty(stop - first, self.rank, self.rank)
 
-            def visit(part: Nodes, level: int = level, out: Tensor = out) -> None:
+            def visit(part: NodeFactors) -> None:
                 factor, h, m = part.unpack()
-                up = levels[level - 1] if level else above
-                before = m if up is None else up[part.parent]  # the root of a whole tree has H = 0
+                before = m if above is None else above[part.parent]  # the root of a whole tree has H = 0
                 inner = identity + h @ (m @ before @ m - m) @ h.mT
                 half = linalg.unwhiten_(factor, inner)
                 whole = linalg.unwhiten_(factor, half.mT)
                 out[part.here] = (whole + whole.mT) / 2
 
             for_each(visit, self.nodes[level], self.device)
-            levels.append(out)
+            return out
+
+        levels: list[Tensor] = []
+        for level in range(len(self.layout.levels)):
+            above = covariances(level, above)
+            levels.append(above)
         return torch.cat(levels)
 
     def gain(self, level: int, number: int) -> Tensor:

@@ -18,8 +18,8 @@ from torch import Tensor
 from hck.backend import linalg
 from hck.backend.parallel import parallel_map
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.factor import Factor, Nodes
-from hck.hierarchy.smooth import Filtered, smooth_down
+from hck.hierarchy.factor import Factor, NodeFactors
+from hck.hierarchy.smooth import Filtered, Weights, smooth_down
 from hck.points import KernelBlocks
 
 
@@ -28,12 +28,8 @@ def likelihood_gradient(
 ) -> tuple[list[Tensor], Tensor]:
     """The gradient of log N(b; 0, K_h + noise), of all columns, for right-hand sides that have gone up.
 
-    Returns
-    -------
-    list of Tensor
-        With respect to each of the kernel's `tensors`.
-    Tensor of shape (n,)
-        With respect to the variance of the noise of each point, in the original order.
+    It is that with respect to each of the kernel's `tensors`, and to the variance of the noise of each point
+    (n,), in the original order.
     """
 
     def work() -> tuple[list[Tensor], Tensor]:
@@ -53,15 +49,14 @@ class _Gradient:
         self.kernel, self.device = blueprint.kernel, factor.device
         self.identity = torch.eye(self.rank, dtype=factor.dtype, device=factor.device)
         b = filtered.b
-        self.w = torch.zeros_like(b)
-        self.ambient = b.new_empty(self.layout.tree.n_leaves, self.rank, self.columns)  # d
+        self.weights = Weights.room(self.layout, b, self.rank)  # w and d
         self.at_noise = b.new_zeros(len(b))
         self.total = [torch.zeros_like(tensor) for tensor in self.kernel.tensors()]
 
     def down(self) -> list[Tensor]:
         """The gradient with respect to the kernel's tensors; that for the noise is left in `at_noise`."""
         layout, blueprint = self.layout, self.blueprint
-        state = smooth_down(self.factor, self.filtered, self.w, self.ambient)
+        state = smooth_down(self.factor, self.filtered, self.weights)
         self.covariance = self.factor.posterior()  # P
         rotation = [
             self.identity.new_zeros(stop - first, self.rank, self.rank) for first, stop in layout.levels
@@ -71,7 +66,7 @@ class _Gradient:
             if level == 0:
                 continue
 
-            def nodes(part: Nodes, level: int = level) -> tuple[Tensor, Tensor, list[Tensor]]:
+            def nodes(part: NodeFactors, level: int = level) -> tuple[Tensor, Tensor, list[Tensor]]:
                 return self._nodes(level, part, state)
 
             parts = self.factor.nodes[level]
@@ -94,16 +89,14 @@ class _Gradient:
             blueprint.release(level)
         return self.total
 
-    def _nodes(self, level: int, part: Nodes, state: list[Tensor]) -> tuple[Tensor, Tensor, list[Tensor]]:
+    def _nodes(
+        self, level: int, part: NodeFactors, state: list[Tensor]
+    ) -> tuple[Tensor, Tensor, list[Tensor]]:
         """What some inner nodes add to N of themselves and of their parents, and to the gradient."""
         blueprint, first = self.blueprint, self.layout.levels[level][0]
         nodes = slice(part.here.start + first, part.here.stop + first)
-        given = blueprint.node(level, nodes)
-        own, above = given.own, given.above
-        assert isinstance(given.far, KernelBlocks)
-        assert own is not None
-        assert above is not None
-        w = given.transfer()
+        own, above = blueprint.factors[level][part.here], blueprint.factors[level - 1]  # C
+        w = blueprint.node(level, nodes).transfer()
         factor, h, m = part.unpack()
         z, q = state[level][part.here], self.filtered.expected[level][part.here]
         g = m @ (state[level - 1][part.parent] - q)
@@ -112,17 +105,15 @@ class _Gradient:
         at_w = (z - w @ g) @ g.mT
         at_w += self.columns * ((w - linalg.unwhiten_(factor, h.clone())) @ inner)
         weight = linalg.unwhiten_(above, linalg.unwhiten_(own, at_w.clone()).mT, part.parent)
-        return at_w @ w.mT, at_w.mT @ w, self.kernel.gradient_of_sum(given.far, weight)
+        found = self.kernel.gradient_of_sum(blueprint.node_values(level, nodes), weight)
+        return at_w @ w.mT, at_w.mT @ w, found
 
     def _leaves(self, k: int) -> tuple[Tensor, list[Tensor]]:
         """What a batch of leaves adds to N of their parents, and to the gradient."""
         layout, batch, count = self.layout, self.layout.leaves[k], self.columns
         factor, y = self.factor.leaf_factor[k], self.factor.leaf_whitened[k]
-        w, d, covariance = (
-            self.w[batch.index],
-            self.ambient[batch.groups],
-            self.covariance[layout.parents(batch)],
-        )
+        w, d = self.weights.own[batch.index], self.weights.ambient[batch.groups]
+        covariance = self.covariance[layout.parents(batch)]
         basis = linalg.unwhiten_(factor, y.clone())  # B
         weight = linalg.inverse(factor)
         weight.baddbmm_(basis @ covariance, basis.mT, beta=-count / 2, alpha=count / 2)
@@ -130,21 +121,17 @@ class _Gradient:
         if not batch.full:
             weight.mul_(batch.mask[:, :, None])
         self.at_noise[batch.index] = weight.diagonal(dim1=-2, dim2=-1)
-        given = self.blueprint.leaf(k)
-        assert isinstance(given.far, KernelBlocks)
-        assert isinstance(given.own, KernelBlocks)
-        found = self.kernel.gradient_of_sum(given.own, weight)
+        own, far = self.blueprint.leaf_values(k)
+        found = self.kernel.gradient_of_sum(own, weight)
         if layout.tree.depth == 0:
             return self.identity.new_zeros(1, self.rank, self.rank), found
-        landmark = given.landmark
-        assert landmark is not None
+        landmark, which = self.blueprint.factors[layout.leaf_levels[k]], layout.within_level(k)  # C
         rest = self.identity - covariance - covariance @ (y.mT @ y)
         at_v = torch.baddbmm(w @ d.mT, basis, rest, alpha=count)
-        v = linalg.whiten_(landmark, given.far.tensor(), given.which)  # Vᵀ
-        weight = linalg.unwhiten_(landmark, at_v.mT.contiguous(), given.which)
-        return (v @ at_v).mT, [
-            a + b for a, b in zip(found, self.kernel.gradient_of_sum(given.far, weight), strict=True)
-        ]
+        v = linalg.whiten_(landmark, far.tensor(), which)  # Vᵀ
+        weight = linalg.unwhiten_(landmark, at_v.mT.contiguous(), which)
+        more = self.kernel.gradient_of_sum(far, weight)
+        return (v @ at_v).mT, [a + b for a, b in zip(found, more, strict=True)]
 
     def _landmarks(self, level: int, part: slice, here: slice, rotation: Tensor) -> list[Tensor]:
         """What the landmarks' own matrices of some inner nodes add to the gradient."""

@@ -1,7 +1,6 @@
 """The hierarchically compositional kernel on a set of training points."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -9,14 +8,15 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.hierarchy.blueprint import Blueprint, build_matrix
-from hck.hierarchy.extend import TreePredictor, cross_matrix, extension, landmark_weights
 from hck.hierarchy.factor import Factor
-from hck.hierarchy.matrix import HierarchicalMatrix, sweep
-from hck.hierarchy.source import Stored
+from hck.hierarchy.matrix import HierarchicalMatrix, Stored, sweep
+from hck.hierarchy.predictor import Room, TreePredictor, visits
+from hck.hierarchy.smooth import Weights
 from hck.kernels import Kernel
+from hck.kernels.registry import KernelLike
 from hck.partition import Landmarks, Tree
-from hck.points import DensePoints, Points
-from hck.settings import Settings
+from hck.points import DensePoints, Points, PointsLike, as_points_like, cross
+from hck.settings import LandmarksLike, MemoryBudget, PartitionLike, Settings
 
 
 @dataclass
@@ -24,15 +24,6 @@ class HierarchicalKernel:
     """The matrix K_h of the hierarchical kernel on training points, and all that can be done with it.
 
     Made by `HierarchicalKernel.build`. Rows and columns are in the original order of the points.
-
-    Attributes
-    ----------
-    blueprint : Blueprint
-        The base kernel, the points in the tree's order, the tree and the landmarks.
-    landmark_factor : Tensor of shape (slots, r, r)
-        Factors of K(Z, Z) + jitter·I for the landmarks Z of each inner node.
-    matrix : HierarchicalMatrix
-        K_h.
 
     Examples
     --------
@@ -47,21 +38,21 @@ class HierarchicalKernel:
     tensor(True)
     """
 
-    blueprint: Blueprint
-    landmark_factor: Tensor
-    matrix: HierarchicalMatrix
+    blueprint: Blueprint  # the base kernel, the points in the tree's order, the tree and the landmarks
+    landmark_factor: Tensor  # C (slots, r, r) of K(Z, Z) + jitter·I for the landmarks Z of each inner node
+    matrix: HierarchicalMatrix  # K_h
 
     @classmethod
     def build(
         cls,
-        kernel: Any,
-        x: Any,
+        kernel: KernelLike,
+        x: PointsLike,
         rank: int,
         leaf_size: int | None = None,
-        partition: Any = "random_projection",
-        landmarks: Any = "uniform",
+        partition: PartitionLike = "random_projection",
+        landmarks: LandmarksLike = "uniform",
         jitter: float | None = None,
-        memory_budget: int | float | str | None = None,
+        memory_budget: MemoryBudget = None,
         generator: torch.Generator | None = None,
         verbose: bool = False,
     ) -> "HierarchicalKernel":
@@ -151,49 +142,59 @@ class HierarchicalKernel:
         verbose : bool, default=False
             Show progress.
         """
-        source, padded = Stored(self.matrix, overwrite), self.blueprint.pad_noise(noise)
-
-        def work() -> Factor:
-            return Factor(source, padded, self.budget, verbose=verbose)
-
+        source, padded = Stored(self.matrix, overwrite, self.budget, verbose), self.blueprint.pad_noise(noise)
         if not overwrite:
-            return linalg.without_waiting(work, padded.device)
+            return linalg.without_waiting(lambda: Factor(source, padded), padded.device)
         with torch.no_grad():
-            return work()
+            return Factor(source, padded)
 
     @torch.no_grad()
     def extend(self, w: Tensor) -> TreePredictor:
         """x ↦ wᵀ k_h(X, x) for new points x (Algorithm 3)."""
-        layout, matrix = self.matrix.layout, self.matrix
-        padded = layout.pad(w, matrix.transfer)
-        message = matrix.collect(padded)
-        ambient = sweep(layout, matrix.transfer, None, message)[self.tree.leaf_parent] - message
-        return self._extension(padded, ambient)
+        padded = self.matrix.layout.pad(w, self.matrix.transfer)
+        return self.predictor(Weights(padded, self._heard(self.matrix.collect(padded))))
 
     @torch.no_grad()
     def solution(self, factor: Factor, b: Tensor) -> TreePredictor:
-        """x ↦ wᵀ k_h(X, x) for the solution w of (K_h + noise) w = b: ridge regression.
-
-        Parameters
-        ----------
-        factor : Factor
-            Of this matrix; it may have been overwritten.
-        b : Tensor of shape (n,) or (n, columns)
-        """
+        """x ↦ wᵀ k_h(X, x) for the solution w of (K_h + noise) w = b, given a factor: ridge regression."""
         padded = self.matrix.layout.pad(b, self.landmark_factor)
-        return self._extension(*factor.solve_padded(padded))
+        return self.predictor(factor.solve_padded(padded))
 
-    def _extension(self, w: Tensor, ambient: Tensor) -> TreePredictor:
-        """From weights and what the leaves hear of them, in the tree's order."""
+    def predictor(self, weights: Weights) -> TreePredictor:
+        """The function of weights and of what the leaves hear of them, which is overwritten."""
         source = self.blueprint.part(self.matrix.layout)
         for level, (first, stop) in enumerate(source.layout.levels):
             source.factors[level] = self.landmark_factor[first:stop]
-        landmark_weights(source, ambient)
-        return extension(self.blueprint, w, ambient)
+        source.put_landmark_weights(weights.ambient)
+        return TreePredictor.of(source, weights)
 
-    def cross(self, x: Any) -> Tensor:
+    @torch.no_grad()
+    def cross(self, x: PointsLike) -> Tensor:
         """k_h(X, x) for new points: shape (n, number of new points). For few of them."""
-        return cross_matrix(self, x)
+        tree, points, layout, rank = self.tree, self.points, self.matrix.layout, self.landmarks.rank
+        x = as_points_like(x, points)
+        message = torch.zeros(tree.n_leaves, rank, len(x), dtype=x.dtype, device=x.device)
+        near = torch.zeros(tree.n_points + 1, len(x), dtype=x.dtype, device=x.device)
+        for visit in visits(tree, layout.leaves, x, Room(rank, self.budget)):
+            parent = tree.leaf_parent[visit.leaf]
+            column = visit.new.index[:, None, :]
+            keep = (visit.new.mask[:, None, :] & visit.own.mask[:, :, None]).nonzero(as_tuple=True)
+            values = cross(self.kernel, points, visit.own, x, visit.new)
+            rows = visit.own.index[:, :, None].expand_as(values)[keep]
+            near[rows, column.expand_as(values)[keep]] = values[keep]
+            far = cross(self.kernel, self.landmarks.points, self.landmarks.blocks[parent], x, visit.new)
+            phi = linalg.whiten_(self.landmark_factor, far, parent)  # (leaves, r, width)
+            for leaf, columns, block in zip(visit.leaf, visit.new.index, phi, strict=True):
+                message[leaf][:, columns[columns >= 0]] = block[:, columns >= 0]
+        heard = self._heard(message)
+        for batch, basis in zip(layout.leaves, self.matrix.basis, strict=True):
+            near[batch.index] += basis @ heard[batch.groups]
+        return layout.unpad(near)
+
+    def _heard(self, message: Tensor) -> Tensor:
+        """What each leaf hears of the messages of all others: (leaves, r, columns)."""
+        own = sweep(self.matrix.layout, self.matrix.transfer, None, message)
+        return own[self.tree.leaf_parent] - message
 
     @property
     def nbytes(self) -> int:

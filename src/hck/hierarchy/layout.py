@@ -4,13 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import TypeAlias
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.backend.blocks import Batch, batches, send
 from hck.partition import Tree
+
+PerChunk: TypeAlias = Callable[[int, int], int]  # the most leaves in a batch, given their width and number
 
 
 @dataclass(frozen=True)
@@ -21,49 +24,23 @@ class Layout:
     single leaf gets one slot all the same, a root without landmarks, so that no sweep needs an exception.
 
     A tree cut at a depth is a *trunk*, with the nodes above, and its *branches*, with the nodes from there
-    on (`Cut`). Branches may be bundled, so a part may have several roots. Its inner nodes have numbers of
+    on (`CutTree`). Branches may be bundled, so a part may have several roots. Its inner nodes have numbers of
     their own, from 0; `slot` says which ones of the tree they are.
-
-    Attributes
-    ----------
-    tree : Tree
-    per_chunk : callable
-        The most leaves in a batch, given their width and how many there are.
-    leaves : list of Batch
-        Batches of leaves; `groups` are leaf numbers and `index` are positions in the tree's order.
-    leaf_levels : list of int
-        The level of the parents of each batch of leaves.
-    leaf_parent : Tensor of shape (tree's leaves,)
-        The parent of each leaf, -1 if it is elsewhere.
-    slot : Tensor of shape (inner nodes,)
-        The slot of each inner node in the tree.
-    parent : Tensor of shape (inner nodes,)
-        The parent of each inner node. For roots: which of `above` it is; 0 if there is none.
-    levels : list of (int, int)
-        The inner nodes of each level, from the root down.
-    above : Tensor of shape (nodes above,)
-        The slots of the roots' parents; none if the root is the tree's.
     """
 
     tree: Tree
-    per_chunk: Callable[[int, int], int]
-    leaves: list[Batch]
-    leaf_levels: list[int]
-    leaf_parent: Tensor
-    slot: Tensor
-    parent: Tensor
-    levels: list[tuple[int, int]]
-    above: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    per_chunk: PerChunk
+    leaves: list[Batch]  # `groups` are leaf numbers and `index` are positions in the tree's order
+    leaf_levels: list[int]  # of the parents of each batch of leaves
+    leaf_parent: Tensor  # (tree's leaves,): -1 for a leaf whose parent is elsewhere
+    slot: Tensor  # (inner nodes,): in the tree
+    parent: Tensor  # (inner nodes,): for roots, which of `above` it is; 0 if there is none
+    levels: list[tuple[int, int]]  # the inner nodes of each level, from the root down
+    above: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))  # roots' parents' slots
 
     @classmethod
-    def of(cls, tree: Tree, per_chunk: Callable[[int, int], int]) -> "Layout":
-        """The layout of a tree.
-
-        Parameters
-        ----------
-        per_chunk : callable
-            The most leaves in a batch, given their width and how many there are.
-        """
+    def of(cls, tree: Tree, per_chunk: PerChunk) -> "Layout":
+        """The layout of a whole tree."""
         every = torch.ones(tree.n_leaves, dtype=torch.bool)
         leaves, leaf_levels = _batches_of_leaves(tree, every, per_chunk)
         if tree.depth == 0:
@@ -102,15 +79,10 @@ class Layout:
         """The parents of inner nodes of a level, counted within the level above; for roots within `above`."""
         return self.parent[nodes] - self.levels[max(0, level - 1)][0]
 
-    def pad(self, b: Any, like: Tensor) -> Tensor:
-        """Columns in the tree's order, with a zero row at the end: shape (n + 1, columns).
+    def pad(self, b: ArrayLike | Tensor, like: Tensor) -> Tensor:
+        """Rows (n,) or (n, columns) in the tree's order, with a zero row at the end: shape (n + 1, columns).
 
-        Parameters
-        ----------
-        b : array-like of shape (n,) or (n, columns)
-            A row for each point, in the original order.
-        like : Tensor
-            Has the dtype and the device of the result.
+        They get the dtype and the device of `like`.
         """
         b = torch.as_tensor(b).to(like)
         if len(b) != self.tree.n_points:
@@ -128,29 +100,19 @@ class Layout:
         out[self.tree.order] = rows
         return out
 
-    def cut(self, depth: int, bundles: int | None = None) -> "Cut":
+    def cut(self, depth: int, bundles: int | None = None) -> "CutTree":
         """The whole tree cut at a depth, its branches in at most so many bundles; by default one by one."""
         first, stop = self.levels[depth]
-        return Cut(self, depth, stop - first if bundles is None else min(bundles, stop - first))
+        return CutTree(self, depth, stop - first if bundles is None else min(bundles, stop - first))
 
 
 @dataclass(frozen=True)
-class Cut:
-    """A tree cut at a depth.
+class CutTree:
+    """A tree cut at a depth."""
 
-    Attributes
-    ----------
-    layout : Layout
-        Of the whole tree.
-    depth : int
-        Of the branches' roots. 0: there is no trunk.
-    n_bundles : int
-        In how many bundles the branches are.
-    """
-
-    layout: Layout
-    depth: int
-    n_bundles: int
+    layout: Layout  # of the whole tree
+    depth: int  # of the branches' roots; 0: there is no trunk
+    n_bundles: int  # in which the branches are
 
     @property
     def of_branches(self) -> Tensor:
@@ -221,9 +183,7 @@ def parent_slots(tree: Tree) -> Tensor:
     return host.slot[host.parent[host.inner].clamp_min(0)]
 
 
-def _batches_of_leaves(
-    tree: Tree, mine: Tensor, per_chunk: Callable[[int, int], int]
-) -> tuple[list[Batch], list[int]]:
+def _batches_of_leaves(tree: Tree, mine: Tensor, per_chunk: PerChunk) -> tuple[list[Batch], list[int]]:
     """Batches of those leaves that are `mine`, and the level of each batch's parents."""
     host = tree.host
     start, size = host.start[host.leaves], host.size[host.leaves].where(mine, 0)

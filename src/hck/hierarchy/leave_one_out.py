@@ -7,17 +7,10 @@ from torch import Tensor
 
 
 class LeftOut(NamedTuple):
-    """Predictions of observations by models that have not seen them.
+    """Predictions of observations by models that have not seen them."""
 
-    Attributes
-    ----------
-    mean : Tensor of shape (n,) or (n, columns)
-    variance : Tensor of shape (n,)
-        Of the observations, noise included.
-    """
-
-    mean: Tensor
-    variance: Tensor
+    mean: Tensor  # (n,) or (n, columns)
+    variance: Tensor  # (n,), of the observations, noise included
 
 
 def leave_one_out(

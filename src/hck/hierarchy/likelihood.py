@@ -13,39 +13,18 @@ from hck.hierarchy.smooth import Filtered
 
 @dataclass
 class Likelihood:
-    """log N(y; trend β, K_h + noise) at the best β, summed over the columns of y.
-
-    Attributes
-    ----------
-    value : Tensor of shape ()
-    gradient : list of Tensor
-        With respect to each of the parameters that were asked for.
-    coefficients : Tensor of shape (trends, columns)
-        β, by generalised least squares.
-    precision : Tensor of shape (trends, trends)
-        Hᵀ (K_h + noise)⁻¹ H for the trend H: the inverse of the covariance of β.
-    """
+    """log N(y; H β, K_h + noise) at the best β (by generalised least squares), summed over columns."""
 
     value: Tensor
-    gradient: list[Tensor]
-    coefficients: Tensor
-    precision: Tensor
+    gradient: list[Tensor]  # with respect to each of the parameters that were asked for
+    coefficients: Tensor  # β (trends, columns)
+    precision: Tensor  # Hᵀ (K_h + noise)⁻¹ H (trends, trends), the inverse of the covariance of β
 
 
 def evidence_from_gram(
     gram: Tensor, log_determinant: Tensor | float, n: int, columns: int = 1
 ) -> Likelihood:  # fmt: skip
-    """The log-likelihood of n observations, without gradient, for any matrix K.
-
-    Parameters
-    ----------
-    gram : Tensor of shape (columns + trends, columns + trends)
-        [y H]ᵀ K⁻¹ [y H].
-    log_determinant : Tensor of shape (), or float
-        Of K.
-    n, columns : int
-        Rows and columns of y.
-    """
+    """The log-likelihood of y (n, columns), without gradient, for any matrix K, given [y H]ᵀ K⁻¹ [y H]."""
     beta = least_squares(gram[columns:, columns:], gram[columns:, :columns])
     square = gram[:columns, :columns].diagonal().sum() - (gram[columns:, :columns] * beta).sum()
     value = -(square + columns * (log_determinant + n * math.log(2 * math.pi))) / 2

@@ -1,12 +1,14 @@
-"""The hierarchical matrix: what the kernel matrix and its inverse both are."""
+"""The hierarchical matrix: what the kernel matrix and its inverse both are, and its blocks to be factored."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hck.backend.parallel import for_each
+from hck.backend.steps import LeafInput, NodeInput
 from hck.hierarchy.layout import Layout
 
 
@@ -21,25 +23,13 @@ class HierarchicalMatrix:
 
     The paper's Section 3 has A_jj, U, W and Σ. Here landmarks are whitened, so that the kernel matrix has
     S = I; its inverse has the same form with another R, U, W and S.
-
-    Attributes
-    ----------
-    layout : Layout
-    residual : list of Tensor, each (leaves, m, m)
-        R for each batch of leaves; a padded point has 1 on the diagonal.
-    basis : list of Tensor, each (leaves, m, r)
-        U for each batch of leaves.
-    transfer : Tensor of shape (slots, r, r)
-        W for each inner node; 0 for the root.
-    core : Tensor of shape (slots, r, r), or None for identities
-        S for each inner node.
     """
 
     layout: Layout
-    residual: list[Tensor]
-    basis: list[Tensor]
-    transfer: Tensor
-    core: Tensor | None = None
+    residual: list[Tensor]  # R (leaves, m, m) for each batch of leaves; a padded point has 1 on the diagonal
+    basis: list[Tensor]  # U (leaves, m, r) for each batch of leaves
+    transfer: Tensor  # W (slots, r, r); 0 for the root
+    core: Tensor | None = None  # S (slots, r, r), or None for identities
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -111,14 +101,7 @@ def sweep(layout: Layout, transfer: Tensor, core: Tensor | None, message: Tensor
 
     (Algorithm 1, where d gathers the siblings alone; e_i is that sum with the child itself put in.)
 
-    Parameters
-    ----------
-    message : Tensor of shape (leaves, r, columns)
-
-    Returns
-    -------
-    Tensor of shape (slots, r, columns)
-        e for every inner node.
+    From messages (leaves, r, columns) to e for every inner node (slots, r, columns).
     """
     total = message.new_zeros(layout.n_slots, *message.shape[1:])
     total.index_add_(0, layout.leaf_parent, message)
@@ -133,3 +116,60 @@ def sweep(layout: Layout, transfer: Tensor, core: Tensor | None, message: Tensor
         sent = own[first:stop] if core is None else core[parent] @ own[first:stop]
         total[first:stop] += transfer[first:stop] @ (total[parent] - sent)
     return total
+
+
+class Source(Protocol):
+    """Where the blocks of K_h come from when they are factored: a `Blueprint`, or `Stored`.
+
+    `budget` is the bytes that temporaries should stay within; `verbose` whether to show progress.
+    """
+
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def budget(self) -> int: ...
+    @property
+    def verbose(self) -> bool: ...
+    def prepare_leaves(self) -> None: ...
+    def leaf(self, k: int) -> LeafInput: ...
+    def prepare(self, level: int) -> None: ...
+    def node(self, level: int, part: slice) -> NodeInput: ...
+    def release(self, level: int) -> None: ...
+
+
+@dataclass
+class Stored:
+    """The blocks of a matrix that is there. D and V are copied, or taken out of it; W stays as it is."""
+
+    matrix: HierarchicalMatrix
+    overwrite: bool
+    budget: int
+    verbose: bool = False
+
+    @property
+    def layout(self) -> Layout:
+        return self.matrix.layout
+
+    @property
+    def rank(self) -> int:
+        return self.matrix.transfer.shape[-1]
+
+    def leaf(self, k: int) -> LeafInput:
+        residual, basis = self.matrix.residual[k], self.matrix.basis[k]
+        if self.overwrite:
+            self.matrix.residual[k] = self.matrix.basis[k] = residual.new_empty(0)
+        else:
+            residual, basis = residual.clone(), basis.clone()
+        if not self.layout.leaves[k].full:  # padding has 1 on the diagonal, which comes with the noise
+            residual.diagonal(dim1=-2, dim2=-1).sub_((~self.layout.leaves[k].mask).to(residual.dtype))
+        return LeafInput(residual, basis, None, self.layout.within_level(k))
+
+    def node(self, level: int, part: slice) -> NodeInput:
+        which = self.layout.parent_within_level(level, part)
+        return NodeInput(self.matrix.transfer[part], None, None, which)
+
+    def prepare_leaves(self) -> None: ...
+    def prepare(self, level: int) -> None: ...
+    def release(self, level: int) -> None: ...

@@ -19,14 +19,7 @@ def sample_prior(
         z_root ~ N(0, I);   z_i = W_i z_p + N(0, I − W_i W_iᵀ);   f_j = V_j z_p + N(0, D_j)
 
     It takes O(n r²) once and O(n r) for each function; nothing but z and f is kept. `jitter` is added to D_j,
-    since smooth kernels leave next to nothing there.
-
-    Parameters
-    ----------
-    count : int
-        How many functions.
-    generator : torch.Generator, optional
-        On the device of the points.
+    since smooth kernels leave next to nothing there. The generator is on the device of the points.
     """
     if count < 1 or count != int(count):
         raise ValueError(f"count must be a whole number, at least 1, got {count}")

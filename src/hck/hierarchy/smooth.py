@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,29 +13,20 @@ from hck.hierarchy.layout import Layout
 from hck.hierarchy.steps import leaf_down, node_down
 
 if TYPE_CHECKING:
-    from hck.hierarchy.factor import Factor, Nodes
+    from hck.hierarchy.factor import Factor, NodeFactors
 
 
 @dataclass
 class Filtered:
     """Right-hand sides on their way up, and what they leave for the way down.
 
-    Attributes
-    ----------
-    b : Tensor of shape (n + 1, columns)
-        In the tree's order, with a zero row at the end.
-    whitened : list of Tensor, each (leaves, n₀, columns)
-        a = L⁻¹ b for each batch of leaves, in their order.
-    mean : list of Tensor, each (nodes, r, columns)
-        For each level τ, the sum of what its nodes hear from their children, and then ν = A⁻¹ τ.
-    expected : list of Tensor, each (nodes, r, columns)
-        q = Hᵀ ν for each level.
+    In `mean` is first, for each level, τ, the sum of what its nodes hear from their children, and then ν.
     """
 
-    b: Tensor
-    whitened: list[Tensor]
-    mean: list[Tensor]
-    expected: list[Tensor]
+    b: Tensor  # (n + 1, columns), in the tree's order, with a zero row at the end
+    whitened: list[Tensor]  # a = L⁻¹ b (leaves, n₀, columns) for each batch of leaves
+    mean: list[Tensor]  # ν = A⁻¹ τ (nodes, r, columns) for each level
+    expected: list[Tensor]  # q = Hᵀ ν (nodes, r, columns) for each level
 
     @classmethod
     def start(cls, layout: Layout, b: Tensor, rank: int) -> "Filtered":
@@ -47,6 +38,18 @@ class Filtered:
         """What other right-hand sides leave, that are combinations of these: `change` combines columns."""
         lists = (list(map(change, each)) for each in (self.whitened, self.mean, self.expected))
         return Filtered(change(self.b), *lists)
+
+
+class Weights(NamedTuple):
+    """A solution w, or room for one, and what each leaf hears of it: d_j = ẑ_p − V_jᵀ w_j."""
+
+    own: Tensor  # w (n + 1, columns), in the tree's order, with a zero row at the end
+    ambient: Tensor  # d (leaves, r, columns)
+
+    @classmethod
+    def room(cls, layout: Layout, b: Tensor, rank: int) -> "Weights":
+        """For right-hand sides b (n + 1, columns)."""
+        return cls(torch.zeros_like(b), b.new_empty(layout.tree.n_leaves, rank, b.shape[1]))
 
 
 def filter_up(factor: "Factor", b: Tensor) -> Filtered:
@@ -65,7 +68,7 @@ def filter_up(factor: "Factor", b: Tensor) -> Filtered:
 
     for level in reversed(range(len(layout.levels))):
 
-        def nodes(part: "Nodes", level: int = level) -> Tensor:
+        def nodes(part: "NodeFactors", level: int = level) -> Tensor:
             a, h, m = part.unpack()
             nu = linalg.whiten_(a, filtered.mean[level][part.here])
             filtered.mean[level][part.here] = nu
@@ -80,48 +83,38 @@ def filter_up(factor: "Factor", b: Tensor) -> Filtered:
 
 
 def smooth_down(
-    factor: "Factor", filtered: Filtered, w: Tensor, ambient: Tensor, above: Tensor | None = None
+    factor: "Factor", filtered: Filtered, out: Weights, above: Tensor | None = None
 ) -> list[Tensor]:
-    """The down-sweep: the solution of (K_h + noise) w = b and what the leaves hear of it.
+    """The down-sweep: fills the rows of `out` that belong to the factor's part of the tree.
 
-    Inner node i: ẑ_i = A⁻ᵀ (ν + H M (ẑ_p − q)). Leaf j: w_j = L⁻ᵀ (a_j − Y_j ẑ_p).
-
-    Parameters
-    ----------
-    w : Tensor of shape (n + 1, columns)
-        To be filled, in the tree's order.
-    ambient : Tensor of shape (leaves, r, columns)
-        To be filled: d_j = ẑ_p − V_jᵀ w_j for each leaf, what it hears of w in all other leaves.
-    above : Tensor of shape (nodes above, r, columns), optional
-        ẑ of the roots' parents, if they have some.
-
-    Returns
-    -------
-    list of Tensor, each (nodes, r, columns)
-        ẑ for each level.
+    Inner node i: ẑ_i = A⁻ᵀ (ν + H M (ẑ_p − q)). Leaf j: w_j = L⁻ᵀ (a_j − Y_j ẑ_p). `above` is ẑ of the roots'
+    parents (nodes above, r, columns), if they have some. Returns ẑ for each level: (nodes, r, columns).
     """
     layout = factor.layout
+
+    def nodes(level: int, above: Tensor) -> Tensor:
+        mean, expected = filtered.mean[level], filtered.expected[level]
+        found = torch.empty_like(mean)
+
+        def visit(part: "NodeFactors") -> None:
+            own, here = (part.packed, part.diagonal, part.whitened), part.here
+            found[here] = node_down(own, mean[here], expected[here], above[part.parent])
+
+        for_each(visit, factor.nodes[level], factor.device)
+        return found
+
+    before = filtered.b.new_zeros(1, factor.rank, filtered.b.shape[1]) if above is None else above
     state: list[Tensor] = []
-    for level, mean in enumerate(filtered.mean):
-        out = torch.empty_like(mean)
-        before = state[-1] if state else above
-        before = mean.new_zeros(1, *mean.shape[1:]) if before is None else before
-
-        def nodes(
-            part: "Nodes", level: int = level, mean: Tensor = mean, out: Tensor = out, before: Tensor = before
-        ) -> None:
-            q = filtered.expected[level][part.here]
-            factors = (part.packed, part.diagonal, part.whitened)
-            out[part.here] = node_down(factors, mean[part.here], q, before[part.parent])
-
-        for_each(nodes, factor.nodes[level], factor.device)
-        state.append(out)
+    for level in range(len(layout.levels)):
+        before = nodes(level, before)
+        state.append(before)
 
     def leaves(k: int) -> None:
         batch, y = layout.leaves[k], factor.leaf_whitened[k]
         z = state[layout.leaf_levels[k]][layout.within_level(k)]
         a = filtered.whitened[k].clone()
-        w[batch.index], ambient[batch.groups] = leaf_down(factor.leaf_factor[k], y, a, z)
+        out.own[batch.index], out.ambient[batch.groups] = leaf_down(factor.leaf_factor[k], y, a, z)
 
     for_each(leaves, range(len(layout.leaves)), factor.device)
+    out.own[-1] = 0  # where padding was written
     return state

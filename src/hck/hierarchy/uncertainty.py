@@ -1,7 +1,6 @@
 """Variances and covariances of a Gaussian process at new points, given the data."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,9 +9,9 @@ from hck.backend import linalg
 from hck.backend.blocks import Blocks, group_by
 from hck.backend.parallel import for_each
 from hck.hierarchy.blueprint import Blueprint
-from hck.hierarchy.extend import Room, Visit, visits
 from hck.hierarchy.factor import Factor
-from hck.points import Points, as_points_like, cross, self_values
+from hck.hierarchy.predictor import Room, Visit, visits
+from hck.points import Points, PointsLike, as_points_like, cross, self_values
 
 
 @dataclass
@@ -34,19 +33,11 @@ class Uncertainty:
         var(x) = k(x, x) − φᵀφ − uᵀu + qᵀ P_p q
 
     It costs O(n₀² + r²) per point; no walk up the tree.
-
-    Parameters
-    ----------
-    blueprint : Blueprint
-    factor : Factor
-        Of this kernel's matrix and the noise.
-    above : Tensor of shape (nodes above, r, r), optional
-        P of the roots' parents, if this is a part of a larger tree.
     """
 
     blueprint: Blueprint
-    factor: Factor
-    above: Tensor | None = None
+    factor: Factor  # of this kernel's matrix and the noise
+    above: Tensor | None = None  # P of the roots' parents (nodes above, r, r), in a part of a larger tree
     posterior: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,7 +45,7 @@ class Uncertainty:
         self.blueprint = self.blueprint.part(self.factor.layout)
         self.blueprint.prepare_leaves()
 
-    def variance(self, x: Any, verbose: bool = False) -> Tensor:
+    def variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
         """The variance at each point of `x`, of f itself, without noise: shape (points,). Never negative."""
         x = as_points_like(x, self.blueprint.points)
         out = torch.empty(len(x) + 1, dtype=x.dtype, device=x.device)
@@ -70,7 +61,7 @@ class Uncertainty:
         for_each(evaluate, every, x.device, "Predict: variance", verbose)
         return out[:-1].clamp_min(0)
 
-    def covariance(self, x: Any) -> Tensor:
+    def covariance(self, x: PointsLike) -> Tensor:
         """The covariances of f between all points of `x`: shape (points, points). For some thousands at most.
 
         For x and x' in leaves whose parents' latents have the covariance S given the data, it is qᵀ S q', and

@@ -1,19 +1,19 @@
 """Partitions of the domain: trees, what cuts them, and the landmarks of their nodes."""
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 
 from hck.kernels import Kernel
 from hck.partition.centres import KMeans, centre_rules
-from hck.partition.cutter import Cutter, grow, leaf_size_for
-from hck.partition.hyperplane import KD, PCA, RandomProjection
+from hck.partition.cutter import Cutter, Frontier, grow, leaf_size_for
+from hck.partition.hyperplane import KD, PCA, HyperplaneCutter, RandomProjection
 from hck.partition.kernel_cut import KernelCut
 from hck.partition.landmarks import Landmarks, choose_landmarks, known_landmarks
 from hck.partition.rules import Rule
 from hck.partition.tree import Tree
 from hck.points import Points, VectorPoints
+from hck.settings import Settings
 
 __all__ = [
     "KD",
@@ -47,29 +47,26 @@ def cutter_classes() -> tuple[type[Cutter], ...]:
     return tuple(_BY_NAME.values())
 
 
-def known_partitions() -> tuple[str, ...]:
-    """The names of ways to cut."""
-    return tuple(_BY_NAME)
+def known_partitions(by_hyperplanes: bool = False) -> tuple[str, ...]:
+    """The names of ways to cut, or of those that halve by hyperplanes."""
+    kind = HyperplaneCutter if by_hyperplanes else Cutter
+    return tuple(name for name, cutter in _BY_NAME.items() if issubclass(cutter, kind))
 
 
 def make_tree(
-    partition: Any,
-    points: Points,
-    kernel: Kernel,
-    rank: int,
-    leaf_size: int | None = None,
-    generator: torch.Generator | None = None,
+    settings: Settings, points: Points, kernel: Kernel, generator: torch.Generator | None = None
 ) -> Tree:
     """A tree over the points.
 
     Parameters
     ----------
-    partition : {"random_projection", "pca", "kd", "kmeans", "kernel"}, Cutter or Tree
-        How to cut. A Tree is taken as it is; it must be a tree over as many points.
-    leaf_size : int or None
-        Nodes of more points are cut. None: ⌈n/2^⌊log₂(n/rank)⌋⌉, so that leaves hold `rank` to
-        2·`rank` points.
+    settings : Settings
+        - `partition`, how to cut: "random_projection", "pca", "kd", "kmeans", "kernel", or a Cutter. A Tree
+          is taken as it is; it must be a tree over as many points;
+        - `leaf_size`: nodes of more points are cut. None: ⌈n/2^⌊log₂(n/rank)⌋⌉, so that leaves hold `rank`
+          to 2·`rank` points.
     """
+    partition = settings.partition
     if isinstance(partition, Tree):
         if partition.n_points != len(points):
             raise ValueError(f"the tree is over {partition.n_points} points, but there are {len(points)}")
@@ -85,5 +82,5 @@ def make_tree(
         raise TypeError(f"partition must be a name, a Cutter or a Tree, got {partition!r}")
     if generator is None:
         generator = torch.Generator(points.device).manual_seed(0)
-    size = leaf_size_for(len(points), rank) if leaf_size is None else leaf_size
-    return grow(points, kernel, partition, size, generator)
+    leaf_size = settings.leaf_size or leaf_size_for(len(points), settings.rank)
+    return grow(Frontier.root(points, kernel, generator), partition, leaf_size)

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from hck.backend.blocks import ranges
 from hck.partition.cutter import Cutter, Frontier
-from hck.partition.hyperplane import as_vectors
-from hck.partition.rules import Rule
+from hck.partition.rules import Rule, as_vectors
 from hck.partition.tree import Tree
 from hck.points import Points, VectorPoints
 
@@ -42,9 +41,6 @@ class CentreRule(Rule):
             child[here] = torch.where(nearer, k, child[here])
         return child
 
-    def to(self, device: torch.device) -> "CentreRule":
-        return CentreRule(self.centres.to(device), self.count.to(device))
-
 
 class KMeans(Cutter):
     """Clusters each node's points into several children of uneven size.
@@ -62,9 +58,6 @@ class KMeans(Cutter):
         if n_children < 2:
             raise ValueError(f"n_children must be at least 2, got {n_children}")
         self.n_children = n_children
-
-    def check(self, points: Points) -> None:
-        as_vectors(points)
 
     def cut(self, frontier: Frontier) -> tuple[Tensor, Rule]:
         points, device = as_vectors(frontier.points), frontier.order.device

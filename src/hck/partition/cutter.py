@@ -13,23 +13,17 @@ from hck.backend.cuts import halves, separate
 from hck.backend.kinds import kind_of
 from hck.kernels import Kernel
 from hck.kernels.placement import check_lengthscales
-from hck.partition.rules import Rule
+from hck.partition.rules import Rule, as_vectors
 from hck.partition.tree import Tree
-from hck.points import Points, VectorPoints
+from hck.points import Points
 
 
 @dataclass(frozen=True)
 class Frontier(Segments):
     """The nodes of one level that are to be cut: segments of an order of the points.
 
-    Attributes
-    ----------
-    points : Points
-    kernel : Kernel
-    generator : torch.Generator
-        On the device of the points.
-    doubts : list of Tensor, or None
-        Where a cutter that need not wait notes whether a cut has to be mended. None: mend it.
+    A cutter that need not wait notes in `doubts` whether a cut has to be mended; where that is None, it mends
+    it. The generator is on the device of the points.
     """
 
     points: Points
@@ -37,20 +31,17 @@ class Frontier(Segments):
     generator: torch.Generator
     doubts: list[Tensor] | None = None
 
+    @classmethod
+    def root(cls, points: Points, kernel: Kernel, generator: torch.Generator) -> "Frontier":
+        """The root of a tree that is to grow."""
+        order = torch.arange(len(points), device=points.device)
+        return cls(order, torch.tensor([0]), torch.tensor([len(points)]), points, kernel, generator)
+
     def halve(self, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Halve each node's points: those with the smaller values come first.
+        """Halve each node's points by a value for each of ``members()``: those with the smaller come first.
 
-        Parameters
-        ----------
-        value : Tensor of shape (members,)
-            A number for each point of ``members()``.
-
-        Returns
-        -------
-        below, above : Tensor of shape (nodes,)
-            The largest value in the first half and the smallest in the second.
-        child : Tensor of shape (nodes, 2)
-            The sizes of the halves: equal, or the first has one more. In the CPU's memory.
+        The largest value in the first half and the smallest in the second (nodes,), and the sizes of both
+        (nodes, 2), in the CPU's memory: they are equal, or the first has one more.
         """
         return *separate(self, value), halves(self.size)
 
@@ -75,9 +66,10 @@ class Cutter(ABC):
     measures: ClassVar[bool] = False
     arguments: ClassVar[tuple[str, ...]] = ()
 
-    @abstractmethod
     def check(self, points: Points) -> None:
         """Raise TypeError if points of this kind cannot be cut this way."""
+        if self.measures:
+            as_vectors(points)
 
     @abstractmethod
     def cut(self, frontier: Frontier) -> tuple[Tensor, Rule]:
@@ -93,71 +85,55 @@ class Cutter(ABC):
             Sends other points to the same children.
         """
 
-    def cut_all(
-        self, points: Points, order: Tensor, leaf_size: int, generator: torch.Generator
-    ) -> list[tuple[Tensor, Rule]] | None:
+    def cut_all(self, root: Frontier, leaf_size: int) -> list[tuple[Tensor, Rule]] | None:
         """Cut level after level until no node has more than `leaf_size` points, all of them at once.
 
         Returns
         -------
         list
-            What `cut` returns, for each level; `order` is rearranged. None if that is not possible: then
-            `order` and the generator are as they were.
+            What `cut` returns, for each level; `root.order` is rearranged. None if that is not possible: then
+            it and the generator are as they were.
         """
         return None
 
 
-def grow(
-    points: Points,
-    kernel: Kernel,
-    cutter: Cutter,
-    leaf_size: int,
-    generator: torch.Generator,
-    trust: bool | None = None,
-) -> Tree:
+def grow(root: Frontier, cutter: Cutter, leaf_size: int, trust: bool | None = None) -> Tree:
     """Cut nodes of more than `leaf_size` points until there are none.
 
     With `trust`, as by default on a GPU, no level waits to see whether the cuts of the one before have to be
     mended. If one had to be, the tree is grown again, with a look at each: data with ties, such as repeated
     points, take twice the time.
     """
+    points, generator = root.points, root.generator
     cutter.check(points)
-    metric, factor = kernel.metric(), None
+    metric, factor = root.kernel.metric(), None
     if cutter.measures and metric is not None:
-        assert isinstance(points, VectorPoints)
-        check_lengthscales(metric, points.n_features)
+        vectors = as_vectors(points)
+        check_lengthscales(metric, vectors.n_features)
         factor = 1 / metric.to(points.device, points.dtype)
-        points = points.scaled(factor)
+        root = replace(root, points=vectors.scaled(factor))
     if trust or (trust is None and kind_of(points.device).is_queued):
         state = generator.get_state()
         doubts: list[Tensor] = []
-        tree = _grow(points, kernel, cutter, leaf_size, generator, doubts, factor)
+        tree = _grow(replace(root, order=root.order.clone(), doubts=doubts), cutter, leaf_size, factor)
         if not doubts or not torch.stack(doubts).any():
             return tree
         generator.set_state(state)
-    return _grow(points, kernel, cutter, leaf_size, generator, None, factor)
+    return _grow(root, cutter, leaf_size, factor)
 
 
-def _grow(
-    points: Points,
-    kernel: Kernel,
-    cutter: Cutter,
-    leaf_size: int,
-    generator: torch.Generator,
-    doubts: list[Tensor] | None,
-    factor: Tensor | None,
-) -> Tree:
-    n, device = len(points), points.device
-    order = torch.arange(n, device=device)
-    parents, starts, sizes = [torch.tensor([-1])], [torch.tensor([0])], [torch.tensor([n])]
+def _grow(root: Frontier, cutter: Cutter, leaf_size: int, factor: Tensor | None) -> Tree:
+    """The same for points that are multiplied by a factor already, as others are to be before routing."""
+    order, device = root.order, root.points.device
+    parents, starts, sizes = [torch.tensor([-1])], [root.start], [root.size]
     rules: list[Rule] = []
-    done = cutter.cut_all(points, order, leaf_size, generator) if doubts is None else None
+    done = cutter.cut_all(root, leaf_size) if root.doubts is None else None
     first = 0  # number of the first node of the level
     while True:
         big = (sizes[-1] > leaf_size).nonzero().squeeze(1)
         if len(big) == 0:
             break
-        frontier = Frontier(order, starts[-1][big], sizes[-1][big], points, kernel, generator, doubts)
+        frontier = replace(root, start=starts[-1][big], size=sizes[-1][big])
         child, rule = cutter.cut(frontier) if done is None else done[len(rules)]
         rules.append(rule if factor is None else rule.after_scaling(factor))
         begin = frontier.start[:, None] + child.cumsum(1) - child

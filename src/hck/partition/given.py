@@ -1,12 +1,17 @@
 """Trees given by the user: by the parent of each node, or by labels of the points."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from hck.points import PointsLike
+
+Route: TypeAlias = Callable[[PointsLike], ArrayLike]  # new points ↦ their nodes, or their labels
 
 
-def nodes_of_labels(labels: Any) -> tuple[np.ndarray, list[int], np.ndarray]:
+def nodes_of_labels(labels: ArrayLike) -> tuple[np.ndarray, list[int], np.ndarray]:
     """Labels as a table (n, levels), the parents of their nodes, and the node (a leaf) of each point."""
     table = np.asarray(labels)
     table = table[:, None] if table.ndim == 1 else table
@@ -23,11 +28,11 @@ def nodes_of_labels(labels: Any) -> tuple[np.ndarray, list[int], np.ndarray]:
     return table, parents, node
 
 
-def finder(route: Callable[[Any], Any], table: np.ndarray, node: np.ndarray) -> Callable[[Any], list[int]]:
+def finder(route: Route, table: np.ndarray, node: np.ndarray) -> Route:
     """A function from new points to nodes, where `route` gives their labels, of which the table has all."""
     known = {tuple(row): leaf for row, leaf in zip(table.tolist(), node.tolist(), strict=True)}
 
-    def find(x: Any) -> list[int]:
+    def find(x: PointsLike) -> list[int]:
         rows = np.asarray(route(x))
         rows = rows[:, None] if rows.ndim == 1 else rows
         missing = {tuple(row) for row in rows.tolist()} - known.keys()

@@ -10,7 +10,8 @@ from torch import Tensor
 from hck.backend.blocks import ranges
 from hck.backend.cuts import Directions, Halvings, halve_all
 from hck.partition.cutter import Cutter, Frontier
-from hck.partition.rules import Rule
+from hck.partition.rules import Rule, as_vectors
+from hck.partition.tree import Tree
 from hck.points import DensePoints, Points, VectorPoints
 
 # Principal axes are only a direction to cut by: a sample of each node and a few iterations suffice.
@@ -37,20 +38,23 @@ class HyperplaneRule(Rule):
         value = as_vectors(points).project(rows, self.directions, self.pick[which])
         return (value > self.threshold[which]).long()
 
-    def to(self, device: torch.device) -> "HyperplaneRule":
-        return HyperplaneRule(self.directions.to(device), self.pick.to(device), self.threshold.to(device))
-
     def after_scaling(self, factor: Tensor) -> "HyperplaneRule":
         return replace(self, directions=self.directions * factor.to(self.directions))
+
+
+def hyperplane_rules(tree: Tree) -> tuple[HyperplaneRule, ...]:
+    """The rules of a tree that was cut by hyperplanes, level by level."""
+    rules = tree.rules or ()
+    found = tuple(rule for rule in rules if isinstance(rule, HyperplaneRule))
+    if len(found) < len(rules):
+        raise TypeError(f"expected a tree that is cut by hyperplanes, got one with rules {rules}")
+    return found
 
 
 class HyperplaneCutter(Cutter):
     """Halves each node at the median of its points' projections on a direction."""
 
     measures = True
-
-    def check(self, points: Points) -> None:
-        as_vectors(points)
 
     @abstractmethod
     def directions(self, frontier: Frontier) -> tuple[Tensor, Tensor]:
@@ -89,9 +93,8 @@ class RandomProjection(HyperplaneCutter):
     def directions(self, frontier: Frontier) -> tuple[Tensor, Tensor]:
         return self._draw(len(frontier), as_vectors(frontier.points), frontier.generator)
 
-    def cut_all(
-        self, points: Points, order: Tensor, leaf_size: int, generator: torch.Generator
-    ) -> list[tuple[Tensor, Rule]] | None:
+    def cut_all(self, root: Frontier, leaf_size: int) -> list[tuple[Tensor, Rule]] | None:
+        points, order, generator = root.points, root.order, root.generator
         if not isinstance(points, DensePoints):
             return None
         state, nodes = generator.get_state(), Halvings.of(len(points), leaf_size)
@@ -159,16 +162,6 @@ class KD(HyperplaneCutter):
         axes, pick = torch.unique(widest, return_inverse=True)
         directions = torch.zeros(len(axes), points.n_features, dtype=points.dtype, device=points.device)
         return directions.scatter_(1, axes[:, None], 1.0), pick
-
-
-def as_vectors(points: Points) -> VectorPoints:
-    """The points, if they have coordinates; else a TypeError that says what to do."""
-    if not isinstance(points, VectorPoints):
-        raise TypeError(
-            "points without coordinates cannot be cut by hyperplanes or centres: use partition='kernel', "
-            "which needs the base kernel alone, or give a Tree"
-        )
-    return points
 
 
 def _random_directions(count: int, points: VectorPoints, generator: torch.Generator) -> Tensor:

@@ -1,6 +1,6 @@
 """Cuts that need nothing but the base kernel, so that points of any kind can be partitioned."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -17,6 +17,30 @@ _VALUES_AT_ONCE = 2**21
 
 
 @dataclass(frozen=True)
+class _Poles:
+    """For each of some nodes, points and their weights."""
+
+    kernel: Kernel
+    points: Points
+    index: Tensor  # (nodes, poles): positions in `points`
+    weights: Tensor  # (nodes, poles)
+
+    def project(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
+        """Σ weight · k(x, pole) for each x = points[rows[i]] over the poles of its node which[i]."""
+        order, start, count = group_by(which, len(self.index))
+        limit = max(1, _VALUES_AT_ONCE // (2 * self.index.shape[1] + points.values_per_point))
+        start, count, group = pieces(start, count, limit)
+        value = torch.empty(len(rows), dtype=points.dtype, device=points.device)
+        for batch in batches(start, count, lambda width, _: max(1, limit // width)):
+            node = group[batch.groups]
+            position = order[batch.safe]  # (nodes, width)
+            members = Blocks(rows[position].where(batch.mask, -1), batch.full)
+            values = cross(self.kernel, points, members, self.points, Blocks(self.index[node], full=True))
+            value[position[batch.mask]] = (values @ self.weights[node][..., None])[..., 0][batch.mask]
+        return value
+
+
+@dataclass(frozen=True)
 class KernelRule(Rule):
     """Child 1 if Σ weight · k(x, pole) exceeds the threshold of the node, else child 0."""
 
@@ -27,13 +51,12 @@ class KernelRule(Rule):
 
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
         points = as_points_like(points.x, self.poles)
-        poles = torch.arange(len(self.poles), device=rows.device).reshape(self.weights.shape)
-        value = _project(self.kernel, points, rows, which, self.poles, poles, self.weights)
+        index = torch.arange(len(self.poles), device=rows.device).reshape(self.weights.shape)
+        value = _Poles(self.kernel, self.poles, index, self.weights).project(points, rows, which)
         return (value > self.threshold[which]).long()
 
     def to(self, device: torch.device) -> "KernelRule":
-        kernel = self.kernel.to(device, self.poles.dtype)
-        return KernelRule(kernel, self.poles.to(device), self.weights.to(device), self.threshold.to(device))
+        return replace(super().to(device), kernel=self.kernel.to(device, self.poles.dtype))
 
 
 class KernelCut(Cutter):
@@ -42,9 +65,6 @@ class KernelCut(Cutter):
     φ is the kernel's feature map, so this is a random hyperplane cut in feature space. Where too many points
     are tied, a random combination of more points takes the place of φ(p) − φ(q).
     """
-
-    def check(self, points: Points) -> None:
-        pass  # whatever the kernel takes
 
     def cut(self, frontier: Frontier) -> tuple[Tensor, Rule]:
         poles, weights, below, above, child = _attempt(frontier, _POLES[0])
@@ -75,31 +95,8 @@ def _attempt(frontier: Frontier, count: int) -> tuple[Tensor, Tensor, Tensor, Te
         number = (draw * size[:, None]).long()
         weights = torch.randn(shape, generator=generator, device=points.device, dtype=points.dtype)
     poles = frontier.order[start[:, None] + number]
-    value = _project(frontier.kernel, points, rows, which, points, poles, weights)
+    value = _Poles(frontier.kernel, points, poles, weights).project(points, rows, which)
     return poles, weights, *frontier.halve(value)
-
-
-def _project(
-    kernel: Kernel,
-    points: Points,
-    rows: Tensor,
-    which: Tensor,
-    pole_points: Points,
-    poles: Tensor,
-    weights: Tensor,
-) -> Tensor:
-    """Σ weight · k(x, pole) for each x = points[rows[i]] over the poles of its node which[i]."""
-    order, start, count = group_by(which, len(poles))
-    limit = max(1, _VALUES_AT_ONCE // (2 * poles.shape[1] + points.values_per_point))
-    start, count, group = pieces(start, count, limit)
-    value = torch.empty(len(rows), dtype=points.dtype, device=points.device)
-    for batch in batches(start, count, lambda width, _: max(1, limit // width)):
-        node = group[batch.groups]
-        position = order[batch.safe]  # (nodes, width)
-        members = Blocks(rows[position].where(batch.mask, -1), batch.full)
-        values = cross(kernel, points, members, pole_points, Blocks(poles[node], full=True))
-        value[position[batch.mask]] = (values @ weights[node][..., None])[..., 0][batch.mask]
-    return value
 
 
 def _two_of(size: Tensor, generator: torch.Generator) -> Tensor:

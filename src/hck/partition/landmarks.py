@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,9 +10,18 @@ from torch import Tensor
 from hck.backend.blocks import Blocks, batches, consecutive, send
 from hck.kernels import Kernel
 from hck.partition.centres import kmeans_centres
-from hck.partition.hyperplane import as_vectors
+from hck.partition.rules import as_vectors
 from hck.partition.tree import Tree
-from hck.points import ObjectPoints, Points, as_points_like, check_same_kind, cross, self_values
+from hck.points import (
+    ObjectPoints,
+    Points,
+    PointsLike,
+    as_points_like,
+    check_same_kind,
+    cross,
+    self_values,
+)
+from hck.settings import LandmarksLike, Settings
 
 # Landmarks other than uniform samples are chosen among this many random candidates per landmark.
 _CANDIDATES = 8
@@ -22,18 +30,13 @@ _VALUES_AT_ONCE = 2**23
 
 @dataclass(frozen=True)
 class Landmarks:
-    """Landmark sets of the inner nodes of a tree.
+    """Landmark sets of the inner nodes of a tree; a tree that is a single leaf has one empty set.
 
-    Attributes
-    ----------
-    points : Points
-        What the sets are made of: the training points in the tree's order, or points of their own.
-    blocks : Blocks
-        Positions in `points`: shape (inner nodes, rank). A tree that is a single leaf has one empty set.
+    They are made of the training points in the tree's order, or of points of their own.
     """
 
     points: Points
-    blocks: Blocks
+    blocks: Blocks  # (inner nodes, rank): positions in `points`
 
     @property
     def rank(self) -> int:
@@ -47,28 +50,26 @@ class Landmarks:
 
 
 def choose_landmarks(
-    how: Any, points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator
+    settings: Settings, points: Points, tree: Tree, kernel: Kernel, generator: torch.Generator
 ) -> Landmarks:
-    """Choose landmarks for every inner node.
+    """Choose landmarks for every inner node: `settings.rank` of them, or all points of a node with fewer.
 
-    Parameters
-    ----------
-    how : {"uniform", "kmeans", "farthest", "same", "none"}, array-like, list of array-like, or Landmarks
-        - ``"uniform"``: a random sample of the node's points;
-        - ``"kmeans"``: centres of a k-means clustering of the node's points;
-        - ``"farthest"``: points of the node picked one after another, each the farthest from those before
-          in the kernel's feature space (any kind of points);
-        - ``"same"``: one random sample of all points, the same for every node. The kernel is then the
-          compositional kernel of the paper's Section 2.1, whatever the tree;
-        - ``"none"``: no landmarks, so that nothing is shared across leaves: points of different leaves are
-          independent;
-        - an array of points, used for every node; a list of arrays, one for each inner node;
-        - the Landmarks of another kernel on the same tree.
-    points : Points
-        The training points in the tree's order.
-    rank : int
-        How many landmarks a node has. A node with fewer points has as many as it has points.
+    `settings.landmarks` says how:
+
+    - ``"uniform"``: a random sample of the node's points;
+    - ``"kmeans"``: centres of a k-means clustering of the node's points;
+    - ``"farthest"``: points of the node picked one after another, each the farthest from those before in the
+      kernel's feature space (any kind of points);
+    - ``"same"``: one random sample of all points, the same for every node. The kernel is then the
+      compositional kernel of the paper's Section 2.1, whatever the tree;
+    - ``"none"``: no landmarks, so that nothing is shared across leaves: points of different leaves are
+      independent;
+    - an array of points, used for every node; a list of arrays, one for each inner node;
+    - the Landmarks of another kernel on the same tree.
+
+    `points` are the training points in the tree's order.
     """
+    how = settings.landmarks
     if isinstance(how, str) and how not in _CHOOSERS:
         raise ValueError(f"unknown landmarks {how!r}; known: {', '.join(_CHOOSERS)}")
     if tree.depth == 0:
@@ -79,7 +80,7 @@ def choose_landmarks(
         check_same_kind(how.points, points)
         return how
     if isinstance(how, str):
-        return _CHOOSERS[how](points, tree, rank, kernel, generator)
+        return _CHOOSERS[how](points, tree, settings.rank, kernel, generator)
     return _given(how, points, tree)
 
 
@@ -102,9 +103,9 @@ def _farthest(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: 
     candidates = _uniform(points, tree, _CANDIDATES * rank, kernel, generator).blocks
     width = candidates.index.shape[1]
     chosen = torch.full((len(tree.inner), min(rank, width)), -1, device=points.device)
-    for batch in _slot_batches(len(candidates), width * (2 + points.values_per_point), points.device):
-        block = candidates[batch]
-        chosen[batch] = _farthest_in_block(points, block, chosen.shape[1], kernel)
+    at_once = max(1, _VALUES_AT_ONCE // (width * (2 + points.values_per_point)))
+    for nodes in torch.arange(len(candidates), device=points.device).split(at_once):
+        chosen[nodes] = _farthest_in_block(points, candidates[nodes], chosen.shape[1], kernel)
     return Landmarks(points, Blocks(chosen, bool((chosen >= 0).all())))
 
 
@@ -156,7 +157,7 @@ def known_landmarks() -> tuple[str, ...]:
     return tuple(_CHOOSERS)
 
 
-def _given(how: Any, points: Points, tree: Tree) -> Landmarks:
+def _given(how: LandmarksLike, points: Points, tree: Tree) -> Landmarks:
     """Landmarks from one array for all nodes, or from a list of arrays, one for each."""
     nodes = len(tree.inner)
     one_set = isinstance(points, ObjectPoints) and not isinstance(how[0], list | np.ndarray)
@@ -176,7 +177,7 @@ def _given(how: Any, points: Points, tree: Tree) -> Landmarks:
     return Landmarks(joined, consecutive(count.cumsum(0) - count, count, int(count.max()), full))
 
 
-def _like(x: Any, points: Points) -> Points:
+def _like(x: PointsLike, points: Points) -> Points:
     made = as_points_like(x, points)
     if len(made) == 0:
         raise ValueError("a set of landmarks is empty")
@@ -223,8 +224,3 @@ def _sample_by_rejection(size: Tensor, count: int, generator: torch.Generator) -
             shuffle = torch.rand(shape, generator=generator, device=size.device).argsort(1)
             return index.gather(1, shuffle)
         index = draw().where(repeated, index).sort(1).values
-
-
-def _slot_batches(slots: int, values_per_slot: int, device: torch.device) -> list[Tensor]:
-    step = max(1, _VALUES_AT_ONCE // values_per_slot)
-    return list(torch.arange(slots, device=device).split(step))

@@ -1,20 +1,21 @@
 """How new points find their leaf: rules that send the points of a level on to the children of its nodes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hck.points import Points, VectorPoints
+from hck.partition.given import Route
+from hck.points import Points, PointsLike, VectorPoints
 
 if TYPE_CHECKING:
     from hck.partition.tree import Tree
 
 
+@dataclass(frozen=True)
 class Rule(ABC):
     """Sends the points of the nodes of one level, those that have children, on to the children."""
 
@@ -22,13 +23,25 @@ class Rule(ABC):
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
         """The child number, from 0, for each i: points[rows[i]] lies in the level's inner node which[i]."""
 
-    @abstractmethod
-    def to(self, device: torch.device) -> "Rule":
+    def to(self, device: torch.device) -> Self:
         """The same rule with its arrays on `device`."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved = {k: v.to(device) for k, v in parts.items() if isinstance(v, Tensor | Points | Rule)}
+        return replace(self, **moved)
 
     def after_scaling(self, factor: Tensor) -> "Rule":
         """The rule for points that are still to be multiplied by `factor`, feature by feature."""
         return ScaledRule(self, factor)
+
+
+def as_vectors(points: Points) -> VectorPoints:
+    """The points, if they have coordinates; else a TypeError that says what to do."""
+    if not isinstance(points, VectorPoints):
+        raise TypeError(
+            "points without coordinates cannot be cut by hyperplanes or centres: use partition='kernel', "
+            "which needs the base kernel alone, or give a Tree"
+        )
+    return points
 
 
 @dataclass(frozen=True)
@@ -39,23 +52,16 @@ class ScaledRule(Rule):
     factor: Tensor  # (d,)
 
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
-        some = points.take(rows)
-        assert isinstance(some, VectorPoints)
         every = torch.arange(len(rows), device=rows.device)
-        return self.rule.choose(some.scaled(self.factor), every, which)
-
-    def to(self, device: torch.device) -> "ScaledRule":
-        return ScaledRule(self.rule.to(device), self.factor.to(device))
+        return self.rule.choose(as_vectors(points.take(rows)).scaled(self.factor), every, which)
 
 
 @dataclass(frozen=True)
 class FunctionRule(Rule):
     """Routes by a function given by the user, which names the leaf at once."""
 
-    function: Callable[[Any], Any]
-    child: (
-        Tensor  # (nodes,): which child at this level leads to the leaf; -1 for nodes that are no leaf below
-    )
+    function: Route
+    child: Tensor  # (nodes,): which child here leads to the leaf; -1 for nodes that are no leaf below
 
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
         if len(rows) == 0:
@@ -67,9 +73,6 @@ class FunctionRule(Rule):
         if (child < 0).any():
             raise ValueError("the tree's route function returned a node that is not a leaf")
         return child
-
-    def to(self, device: torch.device) -> "FunctionRule":
-        return FunctionRule(self.function, self.child.to(device))
 
 
 @dataclass(frozen=True)
@@ -83,10 +86,10 @@ class FlatRule(Rule):
         return self.place[self.tree.route(points.take(rows))]
 
     def to(self, device: torch.device) -> "FlatRule":
-        return FlatRule(self.tree.to(device), self.place.to(device))
+        return replace(super().to(device), tree=self.tree.to(device))
 
 
-def function_rules(tree: "Tree", route: Callable[[Any], Any], renumber: np.ndarray) -> tuple[Rule, ...]:
+def function_rules(tree: "Tree", route: Route, renumber: np.ndarray) -> tuple[Rule, ...]:
     """Rules for all levels of a tree; `renumber` gives the node of each number that `route` returns."""
     child = torch.full((tree.depth, tree.n_nodes), -1)
     for leaf in tree.leaves.tolist():
@@ -98,6 +101,6 @@ def function_rules(tree: "Tree", route: Callable[[Any], Any], renumber: np.ndarr
     return tuple(FunctionRule(route, row[torch.from_numpy(renumber)]) for row in child)
 
 
-def _raw(points: Points) -> Any:
+def _raw(points: Points) -> PointsLike:
     x = points.x
     return x.cpu().numpy() if isinstance(x, Tensor) else x

@@ -4,20 +4,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.backend.blocks import send
 from hck.backend.kinds import kind_of
-from hck.partition.given import finder, lay_out, nodes_of_labels
+from hck.partition.given import Route, finder, lay_out, nodes_of_labels
 from hck.partition.rules import FlatRule, Rule, function_rules
-from hck.points import Points, as_points
+from hck.points import Points, PointsLike, as_points
 
 
-def _shape(compute: Callable[["Tree"], Tensor]) -> Any:
+def _shape(compute: Callable[["Tree"], Tensor]) -> cached_property[Tensor]:
     """A property that depends on the shape of a tree alone: found on the CPU, kept on the tree's device."""
 
     def find(tree: "Tree") -> Tensor:
@@ -156,14 +156,23 @@ class Tree:
     def leaf_of_point(self) -> Tensor:
         """The leaf number of each training point, in the points' original order."""
         leaf = torch.empty_like(self.order)
-        by_start = self.start[self.leaves].argsort()
-        size = self.size[self.leaves][by_start]
-        leaf[self.order] = by_start.repeat_interleave(size, output_size=self.n_points)
+        leaf[self.order] = self._leaf_in_order
         return leaf
+
+    @property
+    def _leaves_in_order(self) -> Tensor:
+        """Leaf numbers in the order of their points."""
+        return self.start[self.leaves].argsort()
+
+    @property
+    def _leaf_in_order(self) -> Tensor:
+        """The leaf number of each point in the tree's order."""
+        leaves = self._leaves_in_order
+        return leaves.repeat_interleave(self.size[self.leaves][leaves], output_size=self.n_points)
 
     # Use --------------------------------------------------------------------------------------------
 
-    def route(self, x: Any) -> Tensor:
+    def route(self, x: PointsLike) -> Tensor:
         """The leaf number of each point of `x` (an array, a sparse matrix or Points)."""
         points = as_points(x, device=self.device) if not isinstance(x, Points) else x
         node = torch.zeros(len(points), dtype=torch.long, device=self.device)
@@ -185,27 +194,24 @@ class Tree:
 
         The points that are there are now numbered in the tree's order, and the new ones follow.
         """
-        starts, by_start = self.start[self.leaves].sort()
-        place = torch.empty_like(by_start)
-        place[by_start] = torch.arange(len(place), device=self.device)  # of each leaf among the points
-        old = place[by_start].repeat_interleave(self.size[self.leaves][by_start], output_size=self.n_points)
+        by_start = self._leaves_in_order
+        starts, place = self.start[self.leaves][by_start], by_start.argsort()
         more = torch.bincount(place[leaf], minlength=len(place))
         before = torch.cat([more.new_zeros(1), more.cumsum(0)])
         start, stop = (ends + before[torch.searchsorted(starts, ends)] for ends in (self.start, self.stop))
-        order = torch.cat([old, place[leaf]]).argsort(stable=True)
+        order = place[torch.cat([self._leaf_in_order, leaf])].argsort(stable=True)
         return Tree(self.parent, start, stop, order, self.rules)
 
     def flat(self) -> "Tree":
         """The same leaves, in the order of their points, as children of the root."""
         if self.depth < 2:
             return self
-        start, by_start = self.start[self.leaves].sort()
-        place = torch.empty_like(by_start)
-        place[by_start] = torch.arange(len(place), device=self.device)
-        parent = torch.zeros_like(start).repeat(2)[: len(start) + 1]
+        by_start = self._leaves_in_order
+        nodes = torch.cat([self.parent.new_zeros(1), self.leaves[by_start]])
+        parent = torch.zeros_like(nodes)
         parent[0] = -1
-        start, stop = (torch.cat([ends[:1], ends[self.leaves][by_start]]) for ends in (self.start, self.stop))
-        rules = None if self.rules is None else (FlatRule(self, place),)
+        start, stop = self.start[nodes], self.stop[nodes]
+        rules = None if self.rules is None else (FlatRule(self, by_start.argsort()),)
         return Tree(parent, start, stop, self.order, rules)
 
     def to(self, device: torch.device | str) -> "Tree":
@@ -226,7 +232,7 @@ class Tree:
     # Trees given by the user ------------------------------------------------------------------------
 
     @classmethod
-    def from_parents(cls, parent: Any, leaf: Any, route: Callable[[Any], Any] | None = None) -> "Tree":
+    def from_parents(cls, parent: ArrayLike, leaf: ArrayLike, route: Route | None = None) -> "Tree":
         """A tree from the parent of each node and the leaf of each point.
 
         Parameters
@@ -240,8 +246,7 @@ class Tree:
             once for each level. Without it, new points go down the tree to the child with the nearest centre.
         """
         parents = np.asarray(parent, dtype=np.int64)
-        leaf = np.asarray(leaf, dtype=np.int64)
-        renumber, sizes, order = lay_out(parents, leaf)
+        renumber, sizes, order = lay_out(parents, np.asarray(leaf, dtype=np.int64))
         new_parent = np.full(len(parents), -1)
         new_parent[renumber] = np.where(parents >= 0, renumber[parents], -1)
         start = np.zeros(len(parents), dtype=np.int64)
@@ -255,7 +260,7 @@ class Tree:
         return tree if route is None else replace(tree, rules=function_rules(tree, route, renumber))
 
     @classmethod
-    def from_labels(cls, labels: Any, route: Callable[[Any], Any] | None = None) -> "Tree":
+    def from_labels(cls, labels: ArrayLike, route: Route | None = None) -> "Tree":
         """A tree from nested labels of the points, such as country, state, county.
 
         Parameters

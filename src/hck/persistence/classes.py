@@ -72,12 +72,13 @@ class Recipe:
 
 def _by_arguments(cls: type, *names: str, optional: tuple[str, ...] = ()) -> Recipe:
     """Parts are attributes, and arguments of the same names."""
-    every = (*names, *optional)
+    in_files = {name: _OTHER_PARTS.get((cls, name), name) for name in (*names, *optional)}
+    arguments = {part: name for name, part in in_files.items()}
     return Recipe(
-        lambda whole: {name: getattr(whole, name) for name in every},
-        lambda parts, place: cls(**_within_memory(parts, place)),
-        frozenset(names),
-        frozenset(optional),
+        lambda whole: {part: getattr(whole, name) for name, part in in_files.items()},
+        lambda parts, place: cls(**{arguments[k]: v for k, v in _within_memory(parts, place).items()}),
+        frozenset(in_files[name] for name in names),
+        frozenset(in_files[name] for name in optional),
     )
 
 
@@ -141,6 +142,16 @@ def _make_exact(parts: Parts, place: Place) -> Exact:
     if "guides" in parts:
         parts["preconditioners"] = parts.pop("guides")
     return Exact(**_within_memory(parts, place))
+
+
+# Plans, whose settings format 1 first had one by one --------------------------------------------------
+
+
+def _make_plan(parts: Parts, place: Place) -> Plan:
+    if "settings" not in parts:
+        trunk, options = parts["trunks"][0], {name: parts.pop(name) for name in _OPTIONS if name in parts}
+        parts["settings"] = Settings(trunk.rank, jitter=trunk.jitter, **_within_memory(options, place))
+    return Plan(**parts)
 
 
 # Categories: the encoder is fitted again -------------------------------------------------------------
@@ -207,13 +218,16 @@ def _of_estimator(cls: type[Estimator], *fitted: str) -> Recipe:
 # The table -------------------------------------------------------------------------------------------
 
 _CACHES = ("_kept",)
+_OPTIONS = ("leaf_size", "partition", "landmarks", "memory_budget")  # of a plan, in files of format 1
+# Names that attributes have in these.
+_OTHER_PARTS: dict[tuple[type, str], str] = {(Piece, "predictor"): "extension"}
 
 _DATACLASSES: tuple[type, ...] = (
     *(TreePredictor, Forest, Mixture, Process),
     *(ExactPredictor, FeaturePredictor, TaperedPredictor),
     *(Fourier, Nystrom, Pattern, Taper, Tapered),
     *(Blocks, Landmarks, Tree),
-    *(Centred, Message, OneAgainstAll, Piece, Plan, Trunk),
+    *(Centred, Message, OneAgainstAll, Piece, Trunk),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
     *(Calibration, Candidate, Iterative, Parameter, Scaling, Selection, Settings, Space, Trend),
 )
@@ -251,6 +265,12 @@ RECIPES: dict[type, Recipe] = {
         _make_preconditioners,
         frozenset({"count"}),
         frozenset({"settings", "seed", "kind", "rank", "options"}),
+    ),
+    Plan: Recipe(
+        vars,
+        _make_plan,
+        frozenset({"kernel", "noise", "scaling", "trunks", "seeds", "dtype", "device"}),
+        frozenset({"settings", "coding", "every", "process", *_OPTIONS}),
     ),
     Categories: Recipe(_take_categories, _make_categories, frozenset({"names", "positions", "values"})),
 }

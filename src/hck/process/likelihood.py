@@ -20,15 +20,8 @@ def log_likelihood(
 ) -> Likelihood:
     """log N(y; H β, K̃ + noise) at the best β, and its gradient.
 
-    Parameters
-    ----------
-    source : Approximation
-    noise : float or Tensor of shape () or (n,)
-    y : Tensor of shape (n,) or (n, columns)
-    parameters : sequence of Tensor
-        What to differentiate by: among the kernel's `tensors`, or `noise` itself.
-    trend : Tensor of shape (n, trends), optional
-        H of a mean function H β. β is estimated along with it.
+    Parameters are what to differentiate by: among the kernel's `tensors`, or `noise` itself, which has shape
+    () or (n,). The trend is H (n, trends) of a mean function; β is estimated along with it.
     """
     tensors = source.kernel.tensors()
     if any(all(parameter is not other for other in (*tensors, noise)) for parameter in parameters):
@@ -39,7 +32,7 @@ def log_likelihood(
     y = source.columns(y)
     both = y if trend is None else torch.cat([y, source.columns(trend)], 1)
     solution = source.solve(noise, both)
-    if not solution.factor.has_likelihood:
+    if not solution.factorization.has_likelihood:
         raise needs_factorization("likelihoods")
     found = evidence(solution, y.shape[1])
     if parameters:
@@ -59,7 +52,7 @@ def log_likelihood(
 
 def evidence(solution: Solution, columns: int = 1) -> Likelihood:
     """The log-likelihood without gradient, for (y, H) on the right-hand side; the first `columns` are y."""
-    determinant = solution.factor.log_determinant  # first: then solutions can use what it made
+    determinant = solution.factorization.log_determinant  # first: then solutions can use what it made
     return evidence_from_gram(solution.gram(), determinant, len(solution.b), columns)
 
 

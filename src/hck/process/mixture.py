@@ -1,12 +1,12 @@
 """Several trees over the same observations, taken together."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from hck.hierarchy.leave_one_out import LeftOut
+from hck.points import PointsLike
 from hck.process.process import Process
 
 
@@ -17,10 +17,6 @@ class Mixture:
     Which tree is right is not known, so that a prediction is a mixture: its mean is the mean of the trees'
     means, and its variance the mean of their variances plus the variance of their means. The second part is
     what the partition itself contributes to the uncertainty; it is large next to cuts.
-
-    Attributes
-    ----------
-    members : list of Process
     """
 
     members: list[Process]
@@ -35,16 +31,16 @@ class Mixture:
         """Of the trend: the mean over trees, (trends, 1)."""
         return _mean([member.coefficients for member in self.members])
 
-    def predict(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
+    def predict(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
         """The mean at new points; see `Process.predict`."""
         return _mean([member.predict(x, trend, verbose) for member in self.members])
 
-    def variance(self, x: Any, trend: Tensor, verbose: bool = False) -> tuple[Tensor, Tensor]:
+    def variance(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> tuple[Tensor, Tensor]:
         """The mean and the variance at new points; see `Process.variance`."""
         means = [member.predict(x, trend, verbose) for member in self.members]
         return mix(means, [member.variance(x, trend, verbose) for member in self.members])
 
-    def covariance(self, x: Any, trend: Tensor) -> tuple[Tensor, Tensor]:
+    def covariance(self, x: PointsLike, trend: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the covariances at new points; see `Process.covariance`."""
         means = torch.stack([member.predict(x, trend) for member in self.members])
         within = _mean([member.covariance(x, trend) for member in self.members])
@@ -56,20 +52,16 @@ class Mixture:
         left_out = [member.leave_one_out() for member in self.members]
         return LeftOut(*mix([one.mean for one in left_out], [one.variance for one in left_out]))
 
-    def sample(
-        self, x: Any, trend: Tensor, count: int, generator: torch.Generator
-    ) -> Tensor:  # fmt: skip
+    def sample(self, x: PointsLike, trend: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Draws at new points, each from a tree drawn at random; see `Process.sample`."""
         which = torch.randint(len(self.members), (count,), generator=generator, device=generator.device)
-        out = None
-        for k, member in enumerate(self.members):
-            mine = (which == k).nonzero().squeeze(1)
-            if len(mine):
-                drawn = member.sample(x, trend, len(mine), generator)
-                out = drawn.new_empty(len(drawn), count) if out is None else out
-                out[:, mine] = drawn
-        assert out is not None
-        return out
+        counts = torch.bincount(which, minlength=len(self.members)).tolist()
+        drawn = [
+            member.sample(x, trend, number, generator)
+            for member, number in zip(self.members, counts, strict=True)
+            if number
+        ]
+        return torch.cat(drawn, 1)[:, which.argsort(stable=True).argsort()]
 
 
 def mix(means: list[Tensor], variances: list[Tensor]) -> tuple[Tensor, Tensor]:

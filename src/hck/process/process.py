@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +10,7 @@ from hck.approximations import Approximation, Factorization, Predictor, Solution
 from hck.approximations.factorization import needs_factorization
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
 from hck.hierarchy.likelihood import half_covariance, least_squares
+from hck.points import PointsLike
 from hck.process.likelihood import evidence, subtracting
 
 
@@ -20,45 +20,21 @@ class Process:
 
     β has no prior: it is estimated by generalised least squares, and its uncertainty is part of that of
     predictions (O'Hagan, 1978). Made by `Process.of`.
-
-    Attributes
-    ----------
-    source : Approximation
-    noise : Tensor of shape (n,)
-        Variances.
-    y : Tensor of shape (n, 1 + trends)
-        Observations and H.
-    mean, trend : Predictor
-        x ↦ k̃(x, X) (K̃ + noise)⁻¹ (y − H β), and the same of H, if it has columns.
-    coefficients : Tensor of shape (trends, 1)
-        β.
-    precision : Tensor of shape (trends, trends)
-        The inverse of the covariance of β.
-    log_likelihood : float
-        NaN if it is not known.
     """
 
     source: Approximation
-    noise: Tensor
-    y: Tensor
-    mean: Predictor
-    trend: Predictor | None
-    coefficients: Tensor
-    precision: Tensor
-    log_likelihood: float
+    noise: Tensor  # (n,): variances
+    y: Tensor  # (n, 1 + trends): observations and H
+    mean: Predictor  # x ↦ k̃(x, X) (K̃ + noise)⁻¹ (y − H β)
+    trend: Predictor | None  # the same of H, if it has columns
+    coefficients: Tensor  # β (trends, 1)
+    precision: Tensor  # (trends, trends): the inverse of the covariance of β
+    log_likelihood: float  # NaN if it is not known
 
     @classmethod
     @torch.no_grad()
     def of(cls, source: Approximation, noise: float | Tensor, y: Tensor, trend: Tensor) -> "Process":
-        """Condition on observations.
-
-        Parameters
-        ----------
-        noise : float or Tensor of shape (n,)
-        y : Tensor of shape (n,)
-        trend : Tensor of shape (n, trends)
-            H, perhaps with no columns.
-        """
+        """Condition on observations y (n,), with noise () or (n,), and the trend H (n, trends)."""
         variance = source.variances(noise)
         both = torch.cat([source.columns(y), source.columns(trend)], 1)
         solution = source.solve(variance, both)
@@ -78,52 +54,49 @@ class Process:
         return self.source.solve(self.noise, self.y)
 
     @property
-    def factor(self) -> Factorization:
+    def factorization(self) -> Factorization:
         """Of K̃ + noise."""
-        return self.solution.factor
+        return self.solution.factorization
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {k: v for k, v in self.__dict__.items() if k != "solution"}
 
     # New points -------------------------------------------------------------------------------------
 
-    def predict(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
+    def predict(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
         """The mean at new points with the trend's features (points, trends): shape (points,)."""
         return (self.mean(x, verbose) + trend.to(self.y) @ self.coefficients.to(self.y))[:, 0]
 
     @torch.no_grad()
-    def variance(self, x: Any, trend: Tensor, verbose: bool = False) -> Tensor:
+    def variance(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
         """The variance of the latent function, trend included, at new points: shape (points,)."""
-        out = self.factor.variance(x, verbose).clamp_min(0)
-        return out if self.trend is None else out + self._unexplained(x, trend, self._half).square().sum(1)
+        own = self.factorization.variance(x, verbose).clamp_min(0)
+        return own + self._unexplained(x, trend, self._half).square().sum(1)
 
     @torch.no_grad()
-    def covariance(self, x: Any, trend: Tensor) -> Tensor:
+    def covariance(self, x: PointsLike, trend: Tensor) -> Tensor:
         """The same for pairs of points: shape (points, points)."""
-        out = self.factor.covariance(x)
-        if self.trend is None:
-            return out
         rest = self._unexplained(x, trend, self._half)
-        return out + rest @ rest.mT
+        return self.factorization.covariance(x) + rest @ rest.mT
 
     @torch.no_grad()
     def sample(
-        self, x: Any, trend: Tensor, count: int, generator: torch.Generator | None = None
-    ) -> Tensor:  # fmt: skip
+        self, x: PointsLike, trend: Tensor, count: int, generator: torch.Generator | None = None
+    ) -> Tensor:
         """Latent functions given the observations, at new points: shape (points, count).
 
         With trees and with features at any number of points; else for some thousands of them at most.
         """
         device = self.y.device
         generator = torch.Generator(device).manual_seed(0) if generator is None else generator
-        values, errors = self.factor.sample(x, count, generator)
+        values, errors = self.factorization.sample(x, count, generator)
         values = values + self.predict(x, trend)[:, None]
         if self.trend is None:
             return values
         if errors is None:
-            shift = self._half @ torch.randn(
-                self._half.shape[1], count, generator=generator, dtype=self.y.dtype, device=device
-            ).to(self._half)
+            half = self._half
+            size = half.shape[1], count
+            shift = half @ torch.randn(size, generator=generator, dtype=self.y.dtype, device=device).to(half)
         else:  # β of what the draws make of the observations
             shift = least_squares(self.precision, self.solution.weights[:, 1:].double().mT @ errors.double())
         return values + self._unexplained(x, trend, shift)
@@ -133,23 +106,19 @@ class Process:
         """A root of the covariance of β."""
         return half_covariance(self.precision)
 
-    def _unexplained(self, x: Any, trend: Tensor, change: Tensor) -> Tensor:
+    def _unexplained(self, x: PointsLike, trend: Tensor, change: Tensor) -> Tensor:
         """What a change of β, of shape (trends, columns), does at new points: shape (points, columns)."""
-        assert self.trend is not None
-        return (trend.to(self.y) - self.trend(x)) @ change.to(self.y)
+        explained = 0 if self.trend is None else self.trend(x)
+        return (trend.to(self.y) - explained) @ change.to(self.y)
 
     # The observations themselves --------------------------------------------------------------------
 
     @torch.no_grad()
     def leave_one_out(self) -> LeftOut:
         """Every observation predicted from all others."""
-        if not self.factor.has_left_out:
+        if not self.factorization.has_left_out:
             raise needs_factorization("leave-one-out predictions")
-        diagonal = self.factor.inverse_diagonal()  # first: then solutions can use what it made
+        diagonal = self.factorization.inverse_diagonal()  # first: then solutions can use what it made
         rest = self.solution.combine(subtracting(self.coefficients)).weights
         along = self.solution.weights[:, 1:] @ self._half.to(self.y)
         return leave_one_out(self.y[:, 0], rest[:, 0], diagonal, along)
-
-    def observations(self) -> tuple[Tensor, Tensor]:
-        """Observations and H (n, 1 + trends), and the variances of the noise (n,)."""
-        return self.y, self.noise

@@ -42,9 +42,9 @@ def test_means_do_not_pay_for_the_uncertainty():
     model.predict(NEW)
     model.predict(NEW, observed=True)
     model.log_marginal_likelihood()
-    assert "uncertainty" not in model.posterior_.members[0].factor.__dict__
+    assert "uncertainty" not in model.posterior_.members[0].factorization.__dict__
     model.predict(NEW, return_std=True)
-    assert "uncertainty" in model.posterior_.members[0].factor.__dict__
+    assert "uncertainty" in model.posterior_.members[0].factorization.__dict__
 
 
 def test_intervals_hold_what_they_should(learned):

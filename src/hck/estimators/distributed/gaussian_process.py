@@ -166,16 +166,17 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         size, plain = self._least_sample(data.n), self._alone(device=None, n_trees=1)
         learned: HCKGaussianProcessRegressor = plain.fit(sample.x[:size], sample.y[:size])
         trend = Trend.of(self.trend, sample.x, sample.y)[0]
-        number = sizes.branches(self.n_trees, self.leaf_size, self.rank)
+        settings = sizes.estimator._settings(sizes.estimator._shape)
+        number = sizes.branches(self.n_trees, settings)
         seeds = rng.randint(2**31 - 1, size=self.n_trees).tolist()
+        noise = float(learned.noise_)
         plan = Plan(
-            *(learned.kernel_, float(learned.noise_), Scaling(), [], seeds, self.leaf_size),
-            *(self.partition, self.landmarks, self.dtype, "cpu", sizes.estimator.memory_budget),
+            *(learned.kernel_, noise, Scaling(), [], seeds, settings, self.dtype, "cpu"),
             coding=trend,
             process=True,
         )
         known = {name: getattr(learned, name) for name in _LEARNED}
-        return plan.cut(sample.x, number, self.rank, self.jitter), {**known, "_trend": trend}
+        return plan.cut(sample.x, number), {**known, "_trend": trend}
 
     # Predictions ------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from hck.dask.answers import average
 from hck.dask.cluster import lazy
 from hck.dask.collections import is_lazy
 from hck.dask.training import Training
-from hck.estimators.branched import BranchedRidge, plan_ridge, refuse
+from hck.estimators.branched import BranchedRidge, plan_ridge, refuse, settings_for
 from hck.estimators.classifier import HCKClassifier
 from hck.estimators.distributed.base import OnCluster, as_array
 from hck.estimators.distributed.sizes import Sizes
@@ -65,7 +65,7 @@ class RidgeOnCluster(OnCluster, BranchedRidge):
         self, sizes: Sizes, data: Training, sample: Sample, rng: np.random.RandomState
     ) -> tuple[Plan, dict[str, Any]]:
         def branches(chosen: Selection) -> int:
-            return sizes.branches(chosen.n_trees, chosen.leaf_size, chosen.rank)
+            return sizes.branches(chosen.n_trees, settings_for(sizes.estimator, chosen))
 
         plan, selection = plan_ridge(sizes.estimator, self._alone(device=None), branches, sample)
         every = probe_every(data.n) if self.leave_one_out else None

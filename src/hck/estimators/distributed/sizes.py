@@ -10,6 +10,7 @@ from hck.branches.trunk import POINTS_PER_BRANCH
 from hck.dask.workers import Facts
 from hck.estimators.branched import Extent, branches_within, sample_for, sizes_for
 from hck.partition import leaf_size_for
+from hck.settings import Settings
 
 _MOST_BYTES = 2**30  # of a sample
 _FEWEST = 200  # points of a sample in a branch
@@ -46,12 +47,12 @@ class Sizes:
         most = max(_FEWEST * number, _MOST_BYTES // (8 * self.extent.d))
         return min(n, most, size, sample_for(number))
 
-    def branches(self, n_trees: int, leaf_size: int | None, rank: int) -> int:
+    def branches(self, n_trees: int, settings: Settings) -> int:
         """Of a tree: one stays within the budget, and every thread has two where there are rows enough."""
         if self.n_branches is not None:
             return self.n_branches
-        n, number = self.extent.n, branches_within(self.estimator, self.extent, leaf_size, rank)
-        leaf = leaf_size or leaf_size_for(n, rank)
+        n, number = self.extent.n, branches_within(self.estimator, self.extent, settings)
+        leaf = settings.leaf_size or leaf_size_for(n, settings.rank)
         while number * n_trees < 2 * self.threads and n > 8 * number * leaf:
             number *= 2
         while number > 2 and number > self.sample // 64:

@@ -1,0 +1,144 @@
+"""The kernel between training points and new ones (Algorithm 3), and the function that predicts."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hck.backend import linalg
+from hck.backend.blocks import Batch, Blocks, batches, group_by, pieces
+from hck.backend.memory import per_chunk
+from hck.backend.parallel import for_each
+from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.factor import Factor
+from hck.hierarchy.smooth import Filtered, Weights
+from hck.kernels import Kernel
+from hck.partition import Landmarks, Tree
+from hck.points import Points, PointsLike, as_points_like, cross
+
+
+@dataclass
+class Visit:
+    """New points that fall into a few leaves of a batch."""
+
+    new: Blocks  # positions of the new points
+    batch: int  # the number of the batch
+    row: Tensor  # (leaves,) the leaves' rows in the batch
+    leaf: Tensor  # (leaves,) the leaves' numbers in the tree
+    own: Blocks  # positions of the leaves' training points, in the tree's order
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a stack of visited leaves takes, and how much it may take."""
+
+    rank: int
+    budget: int  # bytes that temporaries should stay within
+    factored: bool = False  # whether factors of the leaves are needed as well
+
+    def needed(self, leaf_size: int, x: Points) -> tuple[int, int]:
+        """Bytes for a leaf, and for each new point in it."""
+        width, gathered = leaf_size + self.rank, 3 * x.values_per_point
+        per_leaf = gathered * width + self.factored * width**2
+        return x.dtype.itemsize * per_leaf, x.dtype.itemsize * ((3 + self.factored) * width + gathered)
+
+
+def visits(tree: Tree, leaves: list[Batch], x: Points, room: Room) -> list[Visit]:
+    """New points in blocks, each of one leaf, and the blocks in stacks within the memory budget.
+
+    In a batch of `leaves`, which may all be visited, those of similar size are together.
+    """
+    order, start, count = group_by(tree.route(x), tree.n_leaves)
+    found = []
+    for number, batch in enumerate(leaves):
+        per_leaf, per_point = room.needed(batch.index.shape[1], x)
+        gathered = min(per_leaf, room.budget // 8) // per_point  # worth gathering a leaf's own points
+        limit = max(per_chunk(per_point, room.budget, x.device), gathered)
+
+        def at_once(width: int, _: int, per_leaf: int = per_leaf, per_point: int = per_point) -> int:
+            return per_chunk(per_leaf + width * per_point, room.budget, x.device)
+
+        begin, size, leaf = pieces(start[batch.groups], count[batch.groups], limit)
+        for stack in batches(begin, size, at_once):
+            row, new = leaf[stack.groups], Blocks(order[stack.safe].where(stack.mask, -1), stack.full)
+            found.append(Visit(new, number, row, batch.groups[row], Blocks(batch.index[row], batch.full)))
+    return found
+
+
+def leaves_of(tree: Tree) -> list[Batch]:
+    """All leaves of a tree in batches, in which `visits` finds those with a similar number of new points."""
+    return batches(tree.start[tree.leaves], tree.size[tree.leaves], lambda _, count: count)
+
+
+@dataclass
+class TreePredictor:
+    """The function f(x) = wᵀ k_h(X, x), for any x.
+
+    For x in leaf j with parent p, f(x) = k(x, X_j) w_j + k(x, Z_p) g_j: no walk up the tree.
+    Points are in the tree's order, or, so that trees can share them, as they came: then `order` says where
+    each point in the tree's order is among them.
+    """
+
+    kernel: Kernel
+    tree: Tree
+    points: Points
+    landmarks: Landmarks
+    weights: Tensor  # w (n, columns), in the tree's order
+    landmark_weights: Tensor  # g (leaves, r, columns)
+    budget: int  # bytes that temporaries should stay within
+    order: Tensor | None = None  # (n,)
+
+    @classmethod
+    def of(cls, blueprint: Blueprint, weights: Weights) -> "TreePredictor":
+        """From weights whose `ambient` is g already (`Blueprint.put_landmark_weights`)."""
+        tree, own = blueprint.layout.tree, weights.own[:-1]
+        places = tree, blueprint.points, blueprint.landmarks
+        return cls(blueprint.kernel, *places, own, weights.ambient, blueprint.budget)
+
+    @torch.no_grad()
+    def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
+        """f at each point of `x`: shape (points, columns)."""
+        x = as_points_like(x, self.points)
+        out = self.weights.new_empty(len(x) + 1, self.weights.shape[1])
+
+        def evaluate(visit: Visit) -> None:
+            own = visit.own
+            if self.order is not None:
+                own = Blocks(self.order[own.safe].where(own.mask, -1), own.full)
+            near = cross(self.kernel, x, visit.new, self.points, own)
+            value = near @ self.weights[visit.own.safe]  # near is 0 where a leaf is padded
+            if self.tree.depth:
+                blocks = self.landmarks.blocks[self.tree.leaf_parent[visit.leaf]]
+                far = cross(self.kernel, x, visit.new, self.landmarks.points, blocks)
+                value = torch.baddbmm(value, far, self.landmark_weights[visit.leaf])
+            out[visit.new.index] = value
+
+        every = visits(self.tree, leaves_of(self.tree), x, Room(self.landmarks.rank, self.budget))
+        for_each(evaluate, every, x.device, "Predict", verbose)
+        return out[:-1]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by the weights, in bytes."""
+        return self.weights.nbytes + self.landmark_weights.nbytes
+
+
+Extension = TreePredictor  # its name in files, and in earlier versions
+
+
+def descend(
+    blueprint: Blueprint, factor: Factor, filtered: Filtered, above: Tensor | None = None
+) -> TreePredictor:
+    """x ↦ k_h(x, X) (K_h + noise)⁻¹ b for right-hand sides b that have gone up.
+
+    The factor is of this kernel's matrix, or of a part of it: then `above` is ẑ of the roots' parents,
+    (nodes above, r, columns).
+    """
+    source = blueprint.part(factor.layout)
+
+    def work() -> TreePredictor:
+        weights = factor.smooth(filtered, above)
+        source.put_landmark_weights(weights.ambient)
+        return TreePredictor.of(source, weights)
+
+    return linalg.without_waiting(work, factor.device)
