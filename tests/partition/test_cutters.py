@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hck.kernels import CallableKernel, Gaussian, Matern
 from hck.partition import KMeans, known_partitions, leaf_size_for, make_tree
 from hck.points import as_points
-from hck.settings import Settings
 
 EVERY = known_partitions()
 HALVING = [*known_partitions(by_hyperplanes=True), "kernel"]
@@ -56,7 +55,7 @@ def points_of(x, sparse):
 @quick
 @given(x=data(), leaf_size=st.integers(1, 30), seed=st.integers(0, 99), sparse=st.booleans())
 def test_every_point_has_one_leaf(check_tree, name, x, leaf_size, seed, sparse):
-    tree = make_tree(Settings(1, leaf_size, partition=name), points_of(x, sparse), KERNEL, generator(seed))
+    tree = make_tree(name, points_of(x, sparse), KERNEL, 1, leaf_size, generator(seed))
     leaves = check_tree(tree, len(x))
     assert max(len(leaf) for leaf in leaves) <= leaf_size
     assert (tree.size[tree.inner] > leaf_size).all()  # nothing is cut in vain
@@ -72,7 +71,7 @@ def test_every_point_has_one_leaf(check_tree, name, x, leaf_size, seed, sparse):
 @given(x=data(), leaf_size=st.integers(1, 30), seed=st.integers(0, 99), sparse=st.booleans())
 def test_training_points_are_routed_to_their_leaves(name, x, leaf_size, seed, sparse):
     points = points_of(without_copies(x), sparse)
-    tree = make_tree(Settings(1, leaf_size, partition=name), points, KERNEL, generator(seed))
+    tree = make_tree(name, points, KERNEL, 1, leaf_size, generator(seed))
     assert torch.equal(tree.route(points), tree.leaf_of_point)
     one_by_one = [tree.route(points.take(torch.tensor([i]))).item() for i in range(len(points))[:9]]
     assert one_by_one == tree.leaf_of_point[:9].tolist()
@@ -85,7 +84,7 @@ def test_training_points_are_routed_to_their_leaves(name, x, leaf_size, seed, sp
 )
 def test_training_points_are_routed_to_their_leaves_by_the_kernel(x, leaf_size, seed, sparse):
     points = points_of(x, sparse)
-    tree = make_tree(Settings(1, leaf_size, partition="kernel"), points, KERNEL, generator(seed))
+    tree = make_tree("kernel", points, KERNEL, 1, leaf_size, generator(seed))
     assert torch.equal(tree.route(points), tree.leaf_of_point)
 
 
@@ -94,7 +93,7 @@ def test_training_points_are_routed_to_their_leaves_by_the_kernel(x, leaf_size, 
 @given(x=data(), leaf_size=st.integers(1, 30), seed=st.integers(0, 99), sparse=st.booleans())
 def test_copies_are_routed_to_a_leaf_that_has_one(check_tree, name, x, leaf_size, seed, sparse):
     points = points_of(x, sparse)
-    tree = make_tree(Settings(1, leaf_size, partition=name), points, KERNEL, generator(seed))
+    tree = make_tree(name, points, KERNEL, 1, leaf_size, generator(seed))
     leaves = check_tree(tree, len(x))
     for point, leaf in zip(x, tree.route(points).tolist(), strict=True):
         assert (x[leaves[leaf]] == point).all(1).any()
@@ -105,7 +104,7 @@ def test_copies_are_routed_to_a_leaf_that_has_one(check_tree, name, x, leaf_size
 @given(n=st.integers(1, 200), rank=st.integers(1, 30), seed=st.integers(0, 99))
 def test_leaves_hold_rank_to_twice_rank_points(name, n, rank, seed):
     x = np.random.default_rng(seed).normal(size=(n, 3))
-    tree = make_tree(Settings(rank, partition=name), as_points(x), KERNEL, generator(seed))
+    tree = make_tree(name, as_points(x), KERNEL, rank, generator=generator(seed))
     depth = 0
     while rank * 2 ** (depth + 1) <= n:
         depth += 1
@@ -123,7 +122,7 @@ def test_leaves_hold_rank_to_twice_rank_points(name, n, rank, seed):
 @pytest.mark.parametrize("j", [0, 1, 3, 5])
 def test_equation_22(name, n, j):
     x = np.random.default_rng(n).normal(size=(n, 2))
-    tree = make_tree(Settings(n // 2**j, partition=name), as_points(x), KERNEL)
+    tree = make_tree(name, as_points(x), KERNEL, n // 2**j)
     assert set(tree.size[tree.leaves].tolist()) <= {math.floor(n / 2**j), math.ceil(n / 2**j)}
     assert leaf_size_for(n, n // 2**j) == math.ceil(n / 2**j)
 
@@ -133,15 +132,13 @@ def test_equation_22(name, n, j):
 def test_a_seed_makes_a_tree(name, sparse):
     rng = np.random.default_rng(0)
     points, new = (points_of(rng.normal(size=(n, 4)), sparse) for n in (90, 50))
-    first, again, other = (
-        make_tree(Settings(10, partition=name), points, KERNEL, generator(s)) for s in (3, 3, 4)
-    )
+    first, again, other = (make_tree(name, points, KERNEL, 10, generator=generator(s)) for s in (3, 3, 4))
     for attribute in ("parent", "start", "stop", "order"):
         assert torch.equal(getattr(first, attribute), getattr(again, attribute))
     assert torch.equal(first.route(new), again.route(new))
     if name in ("random_projection", "kernel"):
         assert not torch.equal(first.leaf_of_point, other.leaf_of_point)
-    by_default = [make_tree(Settings(10, partition=name), points, KERNEL) for _ in range(2)]
+    by_default = [make_tree(name, points, KERNEL, 10) for _ in range(2)]
     assert torch.equal(by_default[0].order, by_default[1].order)
 
 
@@ -149,7 +146,7 @@ def test_a_seed_makes_a_tree(name, sparse):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_new_points_as_arrays_whatever_the_type_of_the_tree(check_tree, name, dtype):
     x = np.random.default_rng(1).normal(size=(70, 3)).astype("float32")
-    tree = make_tree(Settings(8, partition=name), as_points(x, dtype), KERNEL)
+    tree = make_tree(name, as_points(x, dtype), KERNEL, 8)
     check_tree(tree, 70)
     assert torch.equal(tree.route(as_points(x, dtype)), tree.leaf_of_point)
     for given_x in (x, x.astype("float64"), torch.tensor(x)):
@@ -177,17 +174,15 @@ def test_axes(form, dtype, offset):
     rng = np.random.default_rng(5)
     x = rng.normal(size=(300, 3)) * [1.0, 6.0, 2.0] + [offset, 0, 0]
     points = as_points(form(x), dtype)
-    np.testing.assert_array_equal(
-        first_direction(make_tree(Settings(150, partition="kd"), points, KERNEL)), [0, 1, 0]
-    )
+    np.testing.assert_array_equal(first_direction(make_tree("kd", points, KERNEL, 150)), [0, 1, 0])
     _, _, axes = np.linalg.svd(x - x.mean(0))
-    cosine = abs(first_direction(make_tree(Settings(150, partition="pca"), points, KERNEL)) @ axes[0])
+    cosine = abs(first_direction(make_tree("pca", points, KERNEL, 150)) @ axes[0])
     assert cosine > 0.999
 
 
 def test_random_directions_are_uniform_on_the_sphere():
     points = as_points(np.random.default_rng(6).normal(size=(4, 3)))
-    trees = [make_tree(Settings(2), points, KERNEL, generator(s)) for s in range(400)]
+    trees = [make_tree("random_projection", points, KERNEL, 2, generator=generator(s)) for s in range(400)]
     found = np.array([first_direction(tree) for tree in trees])
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
     np.testing.assert_allclose(found.mean(0), 0, atol=5 / math.sqrt(3 * 400))
@@ -199,7 +194,7 @@ def test_kmeans_finds_clusters(check_tree, sparse):
     rng = np.random.default_rng(7)
     cluster = rng.integers(3, size=120)
     x = np.array([[10.0, 0], [0, 10], [-10, -10]])[cluster] + rng.normal(size=(120, 2))
-    tree = make_tree(Settings(1, 100, partition=KMeans(n_children=3)), points_of(x, sparse), KERNEL)
+    tree = make_tree(KMeans(n_children=3), points_of(x, sparse), KERNEL, 1, 100)
     found = check_tree(tree, 120)
     assert sorted(map(sorted, found)) == sorted(np.flatnonzero(cluster == c).tolist() for c in range(3))
 
@@ -207,13 +202,13 @@ def test_kmeans_finds_clusters(check_tree, sparse):
 @quick
 @given(x=data(), k=st.integers(2, 5), seed=st.integers(0, 99))
 def test_kmeans_has_no_more_children_than_asked_for(x, k, seed):
-    tree = make_tree(Settings(1, 3, partition=KMeans(k)), as_points(x), KERNEL, generator(seed))
+    tree = make_tree(KMeans(k), as_points(x), KERNEL, 1, 3, generator(seed))
     assert int(tree.n_children.max()) <= k
 
 
 def test_the_kernel_cut_is_at_the_median_of_a_difference_of_kernels():
     x = np.random.default_rng(8).normal(size=(60, 2))
-    tree = make_tree(Settings(30, partition="kernel"), as_points(x), KERNEL)
+    tree = make_tree("kernel", as_points(x), KERNEL, 30)
     p, q = tree.rules[0].poles.x.numpy()
     value = (KERNEL(x, p[None]) - KERNEL(x, q[None]))[:, 0]
     assert torch.equal(tree.leaf_of_point, torch.tensor(value > np.median(value)).long())
@@ -229,7 +224,7 @@ def test_strings_are_cut_by_their_kernel(check_tree, numbers, leaf_size):
         return np.exp(-((a[:, None] - b) ** 2) / 50)
 
     points = as_points([str(v) for v in numbers], objects=True)
-    tree = make_tree(Settings(1, leaf_size, partition="kernel"), points, CallableKernel(near))
+    tree = make_tree("kernel", points, CallableKernel(near), 1, leaf_size)
     leaves = check_tree(tree, len(numbers))
     assert max(map(len, leaves)) <= leaf_size
     assert torch.equal(tree.route(points), tree.leaf_of_point)
@@ -238,7 +233,7 @@ def test_strings_are_cut_by_their_kernel(check_tree, numbers, leaf_size):
 def test_strings_that_a_kernel_hardly_tells_apart(check_tree):
     words = ["tree", "leaf", "root", "twig", "bark", "leaf", "tree", "elm"] * 5
     kernel = CallableKernel(lambda a, b: np.array([[len(set(s) & set(t)) for t in b] for s in a], float))
-    tree = make_tree(Settings(1, 6, partition="kernel"), as_points(words, objects=True), kernel)
+    tree = make_tree("kernel", as_points(words, objects=True), kernel, 1, 6)
     assert max(map(len, check_tree(tree, 40))) <= 6
 
 
@@ -248,16 +243,16 @@ def test_strings_that_a_kernel_hardly_tells_apart(check_tree):
 @pytest.mark.parametrize("name", COORDINATES)
 def test_strings_have_no_coordinates(name):
     with pytest.raises(TypeError, match="partition='kernel'"):
-        make_tree(Settings(1, partition=name), as_points(["a", "b", "c"], objects=True), KERNEL)
+        make_tree(name, as_points(["a", "b", "c"], objects=True), KERNEL, 1)
 
 
 def test_names():
     points = as_points(np.zeros((4, 2)))
     with pytest.raises(ValueError, match="'kdtree'") as unknown:
-        make_tree(Settings(1, partition="kdtree"), points, KERNEL)
+        make_tree("kdtree", points, KERNEL, 1)
     assert all(name in str(unknown.value) for name in EVERY)
     with pytest.raises(TypeError, match="a name, a Cutter or a Tree"):
-        make_tree(Settings(1, partition=3), points, KERNEL)
+        make_tree(3, points, KERNEL, 1)
     with pytest.raises(ValueError, match="at least 2"):
         KMeans(n_children=1)
 
@@ -271,7 +266,7 @@ def test_distances_are_measured_in_lengthscales(partition, sparse):
     new = torch.rand(50, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     points, scaled = (as_points(sp.csr_matrix(v) if sparse else v) for v in (x, x / scale))
     trees = [
-        make_tree(Settings(20, partition=partition), each, kernel, torch.Generator().manual_seed(2))
+        make_tree(partition, each, kernel, 20, generator=torch.Generator().manual_seed(2))
         for each, kernel in ((points, 2.0 * Matern(scale)), (scaled, Matern(1.0)))
     ]
     assert torch.equal(trees[0].order, trees[1].order)

@@ -14,7 +14,6 @@ from hck.kernels import CallableKernel, Gaussian, Matern
 from hck.partition import Tree, choose_landmarks, known_landmarks, make_tree
 from hck.partition.landmarks import sample_without_replacement
 from hck.points import ObjectPoints, SparsePoints, as_points
-from hck.settings import Settings
 
 KERNEL = Gaussian(1.0)
 NAMES = [name for name in known_landmarks() if name != "none"]
@@ -22,7 +21,7 @@ SAMPLES = ["uniform", "farthest"]
 
 
 def choose(how, points, tree, rank, generator, kernel=KERNEL):
-    return choose_landmarks(Settings(rank, landmarks=how), points, tree, kernel, generator)
+    return choose_landmarks(how, points, tree, rank, kernel, generator)
 
 
 def generator(seed=0):
@@ -31,7 +30,7 @@ def generator(seed=0):
 
 def sorted_by_tree(x, leaf_size=10):
     """A tree, and the points in its order."""
-    tree = make_tree(Settings(1, leaf_size), as_points(x), KERNEL, generator(1))
+    tree = make_tree("random_projection", as_points(x), KERNEL, 1, leaf_size, generator(1))
     return tree, x[tree.order.numpy()]
 
 

@@ -13,7 +13,6 @@ from hck.backend.kinds import KINDS, OTHER
 from hck.kernels import CallableKernel, Gaussian
 from hck.partition import Tree, known_partitions, make_tree
 from hck.points import as_points
-from hck.settings import Settings
 
 quick = settings(max_examples=35, deadline=None)
 
@@ -190,7 +189,7 @@ def test_a_route_sees_the_points_as_they_were_given():
 def test_without_a_route_new_points_go_to_the_nearest_centre(form):
     rng = np.random.default_rng(0)
     labels, x, new = rng.integers(3, size=40), rng.normal(size=(40, 2)), rng.normal(size=(60, 2))
-    tree = make_tree(Settings(5, partition=Tree.from_labels(labels)), as_points(form(x)), Gaussian())
+    tree = make_tree(Tree.from_labels(labels), as_points(form(x)), Gaussian(), 5)
     centres = np.stack([x[labels == label].mean(0) for label in range(3)])
     nearest = ((new[:, None] - centres) ** 2).sum(-1).argmin(1)
     assert tree.route(form(new)).tolist() == nearest.tolist()
@@ -199,16 +198,14 @@ def test_without_a_route_new_points_go_to_the_nearest_centre(form):
 def test_centres_at_every_level():
     corner = np.array([[0.0, 0], [0, 9], [40, 0], [40, 9], [90, 0]])
     labels = [["left", "low"], ["left", "high"], ["mid", "low"], ["mid", "high"], ["right", "low"]]
-    tree = make_tree(
-        Settings(2, partition=Tree.from_labels(labels * 3)), as_points(np.tile(corner, (3, 1))), Gaussian()
-    )
+    tree = make_tree(Tree.from_labels(labels * 3), as_points(np.tile(corner, (3, 1))), Gaussian(), 2)
     assert tree.depth == 2
     assert torch.equal(tree.route(corner + np.array([3.0, -2.0])), tree.leaf_of_point[:5])
 
 
 def test_a_route_of_the_user_comes_before_centres():
     mine = Tree.from_labels([0, 1], route=lambda x: np.zeros(len(x), dtype=int))
-    tree = make_tree(Settings(1, partition=mine), as_points([[0.0], [1.0]]), Gaussian())
+    tree = make_tree(mine, as_points([[0.0], [1.0]]), Gaussian(), 1)
     assert tree.route([[0.0], [1.0]]).tolist() == [0, 0]
 
 
@@ -219,12 +216,12 @@ def test_without_centres_or_route_new_points_cannot_be_routed():
     words = as_points(["a", "b"], objects=True)
     kernel = CallableKernel(lambda a, b: np.ones((len(a), len(b))))
     with pytest.raises(ValueError, match="no rule that sends new points"):
-        make_tree(Settings(1, partition=tree), words, kernel).route(words)
+        make_tree(tree, words, kernel, 1).route(words)
 
 
 def test_a_tree_must_be_over_the_points():
     with pytest.raises(ValueError, match="over 2 points, but there are 3"):
-        make_tree(Settings(1, partition=Tree.from_labels([0, 1])), as_points(np.zeros((3, 1))), Gaussian())
+        make_tree(Tree.from_labels([0, 1]), as_points(np.zeros((3, 1))), Gaussian(), 1)
 
 
 # The rest -------------------------------------------------------------------------------------------
@@ -235,7 +232,7 @@ def test_to_moves_everything(partition):
     x = np.random.default_rng(1).normal(size=(40, 2))
     mine = Tree.from_labels([0] * 20 + [1] * 20, route=lambda x: (x[:, 0] > 0).astype(int))
     points = as_points(x)
-    tree = make_tree(Settings(5, partition=mine if partition == "route" else partition), points, Gaussian())
+    tree = make_tree(mine if partition == "route" else partition, points, Gaussian(), 5)
     moved = tree.to("meta")
     assert {t.device.type for t in (moved.parent, moved.start, moved.stop, moved.order)} == {"meta"}
     for rule in moved.rules:
@@ -252,7 +249,7 @@ def test_repr_and_freezing():
 
 
 def test_a_cpu_that_is_a_device_like_any_other(monkeypatch):
-    given = make_tree(Settings(5, partition="pca"), as_points(torch.arange(20.0)[:, None]), Gaussian())
+    given = make_tree("pca", as_points(torch.arange(20.0)[:, None]), Gaussian(), 5)
     tree = Tree(given.parent, given.start, given.stop, given.order)
     monkeypatch.setitem(KINDS, "cpu", OTHER)
     assert tree.level.tolist() == given.level.tolist()

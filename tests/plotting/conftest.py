@@ -9,7 +9,6 @@ import torch
 from hck.kernels import Gaussian
 from hck.partition import Tree, make_tree
 from hck.points import as_points
-from hck.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +26,6 @@ def grown():
     def grow(n: int, leaf: int, d: int = 2, partition: str = "random_projection") -> tuple[Tree, np.ndarray]:
         X = np.random.default_rng(0).normal(size=(n, d))
         generator = torch.Generator().manual_seed(0)
-        return make_tree(Settings(leaf, leaf, partition=partition), as_points(X), Gaussian(1.0), generator), X
+        return make_tree(partition, as_points(X), Gaussian(1.0), leaf, leaf, generator), X
 
     return grow

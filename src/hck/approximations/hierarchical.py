@@ -46,7 +46,7 @@ def make_blueprint(
     elif kind != "hierarchical":
         generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
         kernel = kernel.to(points.device, points.dtype)
-        tree = make_tree(settings, points, kernel, generator)
+        tree = make_tree(settings.partition, points, kernel, settings.rank, settings.leaf_size, generator)
         landmarks = "none" if kind == "independent" else settings.landmarks
         settings = replace(settings, partition=tree.flat(), landmarks=landmarks)
     return Blueprint.of(kernel, points, settings, generator)

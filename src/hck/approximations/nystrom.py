@@ -113,4 +113,4 @@ def _choose(
     n = len(points)
     parent, start, stop = torch.tensor([[-1, 0, 0], [0, 0, n // 2], [n, n // 2, n]])  # any tree has this root
     halves = Tree(parent, start, stop, torch.arange(n)).to(points.device)
-    return choose_landmarks(Settings(rank, landmarks=how), points, halves, kernel, generator).of_slot(0)
+    return choose_landmarks(how, points, halves, rank, kernel, generator).of_slot(0)

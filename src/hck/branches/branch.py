@@ -54,10 +54,13 @@ class Branch:
         settings = replace(settings, rank=rank)  # of which a small sample has fewer
         generator = torch.Generator(device).manual_seed(0) if generator is None else generator
         kernel = trunk.kernel.to(device, points.dtype)
-        tree = _under_a_node(make_tree(settings, points, kernel, generator), as_vectors(points))
+        tree = _under_a_node(
+            make_tree(settings.partition, points, kernel, settings.rank, settings.leaf_size, generator),
+            as_vectors(points),
+        )
         points = points.take(tree.order)
         own = _without_the_node(tree)
-        chosen = choose_landmarks(settings, points, own, kernel, generator)
+        chosen = choose_landmarks(settings.landmarks, points, own, settings.rank, kernel, generator)
         above = trunk.above(number).to(device)
         more = [above] if chosen.points is points else [chosen.points, above]
         offset = 0 if chosen.points is points else n

@@ -10,7 +10,6 @@ from hck.kernels import Gaussian
 from hck.partition import make_tree
 from hck.plotting.style import BLUE, RED
 from hck.points import Points, as_points
-from hck.settings import Settings
 
 WAYS = {"random_projection": ("random projections", RED), "pca": ("principal axes", BLUE)}
 DATA = ("cadata", "ijcnn1", "covtype.binary", "mnist", "YearPredictionMSD", "SUSY", "acoustic")
@@ -54,7 +53,7 @@ def measure_overhead(point: Record, options: Options) -> list[Record]:
 
 def _cut(way: str, points: Points, rank: int) -> float:
     start = time.perf_counter()
-    make_tree(Settings(rank, partition=way), points, Gaussian(1.0))
+    make_tree(way, points, Gaussian(1.0), rank)
     kind_of(points.device).machine().synchronize()
     return time.perf_counter() - start
 

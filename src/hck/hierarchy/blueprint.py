@@ -63,9 +63,9 @@ class Blueprint:
         if len(points) == 0:
             raise ValueError("there are no points")
         generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
-        tree = make_tree(settings, points, kernel, generator)
+        tree = make_tree(settings.partition, points, kernel, settings.rank, settings.leaf_size, generator)
         points = points.take(tree.order)
-        landmarks = choose_landmarks(settings, points, tree, kernel, generator)
+        landmarks = choose_landmarks(settings.landmarks, points, tree, settings.rank, kernel, generator)
         jitter = resolve_jitter(settings.jitter, kernel, points)
         budget = resolve_budget(settings.memory_budget, points.device)
         layout = lay_out(tree, points, landmarks.rank, budget)

@@ -82,3 +82,15 @@ class Definition:
     def _child_towards(self, leaf: int, node: int) -> int:
         path = self._path(leaf)
         return path[path.index(node) - 1]
+
+
+def dense_matrix(kernel: Kernel, points: Points, tree: Tree, landmarks: Landmarks, jitter: float) -> Tensor:
+    """K_h(X, X) by the definition; `points` and the result are in the original order."""
+    return Definition(kernel, tree, landmarks, jitter).square(points)
+
+
+def dense_cross(
+    kernel: Kernel, points: Points, tree: Tree, landmarks: Landmarks, jitter: float, x: Points
+) -> Tensor:
+    """k_h(X, x) by the definition; `points` and the result's rows are in the original order."""
+    return Definition(kernel, tree, landmarks, jitter).cross(points, x)

@@ -13,7 +13,7 @@ from hck.partition.landmarks import Landmarks, choose_landmarks, known_landmarks
 from hck.partition.rules import Rule
 from hck.partition.tree import Tree
 from hck.points import Points, VectorPoints
-from hck.settings import Settings
+from hck.settings import PartitionLike
 
 __all__ = [
     "KD",
@@ -54,19 +54,23 @@ def known_partitions(by_hyperplanes: bool = False) -> tuple[str, ...]:
 
 
 def make_tree(
-    settings: Settings, points: Points, kernel: Kernel, generator: torch.Generator | None = None
+    partition: PartitionLike,
+    points: Points,
+    kernel: Kernel,
+    rank: int,
+    leaf_size: int | None = None,
+    generator: torch.Generator | None = None,
 ) -> Tree:
     """A tree over the points.
 
     Parameters
     ----------
-    settings : Settings
-        - `partition`, how to cut: "random_projection", "pca", "kd", "kmeans", "kernel", or a Cutter. A Tree
-          is taken as it is; it must be a tree over as many points;
-        - `leaf_size`: nodes of more points are cut. None: ⌈n/2^⌊log₂(n/rank)⌋⌉, so that leaves hold `rank`
-          to 2·`rank` points.
+    partition : {"random_projection", "pca", "kd", "kmeans", "kernel"}, Cutter or Tree
+        How to cut. A Tree is taken as it is; it must be a tree over as many points.
+    leaf_size : int or None
+        Nodes of more points are cut. None: ⌈n/2^⌊log₂(n/rank)⌋⌉, so that leaves hold `rank` to
+        2·`rank` points.
     """
-    partition = settings.partition
     if isinstance(partition, Tree):
         if partition.n_points != len(points):
             raise ValueError(f"the tree is over {partition.n_points} points, but there are {len(points)}")
@@ -82,5 +86,5 @@ def make_tree(
         raise TypeError(f"partition must be a name, a Cutter or a Tree, got {partition!r}")
     if generator is None:
         generator = torch.Generator(points.device).manual_seed(0)
-    leaf_size = settings.leaf_size or leaf_size_for(len(points), settings.rank)
-    return grow(Frontier.root(points, kernel, generator), partition, leaf_size)
+    size = leaf_size_for(len(points), rank) if leaf_size is None else leaf_size
+    return grow(Frontier.root(points, kernel, generator), partition, size)

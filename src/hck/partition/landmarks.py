@@ -21,7 +21,7 @@ from hck.points import (
     cross,
     self_values,
 )
-from hck.settings import LandmarksLike, Settings
+from hck.settings import LandmarksLike
 
 # Landmarks other than uniform samples are chosen among this many random candidates per landmark.
 _CANDIDATES = 8
@@ -50,26 +50,28 @@ class Landmarks:
 
 
 def choose_landmarks(
-    settings: Settings, points: Points, tree: Tree, kernel: Kernel, generator: torch.Generator
+    how: LandmarksLike, points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator
 ) -> Landmarks:
-    """Choose landmarks for every inner node: `settings.rank` of them, or all points of a node with fewer.
+    """Choose landmarks for every inner node.
 
-    `settings.landmarks` says how:
-
-    - ``"uniform"``: a random sample of the node's points;
-    - ``"kmeans"``: centres of a k-means clustering of the node's points;
-    - ``"farthest"``: points of the node picked one after another, each the farthest from those before in the
-      kernel's feature space (any kind of points);
-    - ``"same"``: one random sample of all points, the same for every node. The kernel is then the
-      compositional kernel of the paper's Section 2.1, whatever the tree;
-    - ``"none"``: no landmarks, so that nothing is shared across leaves: points of different leaves are
-      independent;
-    - an array of points, used for every node; a list of arrays, one for each inner node;
-    - the Landmarks of another kernel on the same tree.
-
-    `points` are the training points in the tree's order.
+    Parameters
+    ----------
+    how : {"uniform", "kmeans", "farthest", "same", "none"}, array-like, list of array-like, or Landmarks
+        - ``"uniform"``: a random sample of the node's points;
+        - ``"kmeans"``: centres of a k-means clustering of the node's points;
+        - ``"farthest"``: points of the node picked one after another, each the farthest from those before
+          in the kernel's feature space (any kind of points);
+        - ``"same"``: one random sample of all points, the same for every node. The kernel is then the
+          compositional kernel of the paper's Section 2.1, whatever the tree;
+        - ``"none"``: no landmarks, so that nothing is shared across leaves: points of different leaves are
+          independent;
+        - an array of points, used for every node; a list of arrays, one for each inner node;
+        - the Landmarks of another kernel on the same tree.
+    points : Points
+        The training points in the tree's order.
+    rank : int
+        How many landmarks a node has. A node with fewer points has as many as it has points.
     """
-    how = settings.landmarks
     if isinstance(how, str) and how not in _CHOOSERS:
         raise ValueError(f"unknown landmarks {how!r}; known: {', '.join(_CHOOSERS)}")
     if tree.depth == 0:
@@ -80,7 +82,7 @@ def choose_landmarks(
         check_same_kind(how.points, points)
         return how
     if isinstance(how, str):
-        return _CHOOSERS[how](points, tree, settings.rank, kernel, generator)
+        return _CHOOSERS[how](points, tree, rank, kernel, generator)
     return _given(how, points, tree)
 
 
