@@ -55,8 +55,8 @@ def compare(here, there):
 
 
 def test_exact_by_iteration(monkeypatch):
-    for name, kind in kinds.TREE_KERNELS.items():
-        monkeypatch.setitem(kinds.TREE_KERNELS, name, replace(kind, tile=100))
+    for name, kind in kinds.KINDS.items():
+        monkeypatch.setitem(kinds.KINDS, name, replace(kind, tile=100))
     dense = torch.linalg.solve(KERNEL(X, X) + 0.1 * torch.eye(311, dtype=X.dtype), Y)
     for preconditioner in ("hierarchical", "nystrom", "fourier", None):
         how = Iterative(preconditioner, n_trees=2, tolerance=1e-10)
