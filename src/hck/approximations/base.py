@@ -8,6 +8,7 @@ from torch import Tensor
 
 from hck.approximations.factorization import Factorization, Solution, needs_factorization
 from hck.backend.blocks import Blocks
+from hck.backend.random import RandomLike
 from hck.hierarchy.blueprint import check_noise
 from hck.hierarchy.forest import Predictor
 from hck.kernels import Kernel
@@ -27,7 +28,7 @@ class Approximation(ABC):
     @classmethod
     @abstractmethod
     def from_settings(
-        cls, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
+        cls, kernel: Kernel, points: Points, settings: Settings, generator: RandomLike
     ) -> "Approximation":
         """Of a kernel, on training points."""
 
@@ -68,7 +69,7 @@ class Approximation(ABC):
         """The partition of the training points, if there is one."""
         return None
 
-    def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
+    def draw(self, count: int, generator: RandomLike, verbose: bool = False) -> Tensor:
         """Draws from the Gaussian process with the covariance k̃, at the training points: (n, count)."""
         raise needs_factorization("draws from the prior")
 

@@ -17,6 +17,7 @@ from hck.backend.blocks import Blocks
 from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map
+from hck.backend.random import RandomLike, as_random
 from hck.kernels import Kernel
 from hck.points import KernelBlocks, Points, PointsLike, as_points_like, cross, self_values
 from hck.settings import MemoryBudget, Settings
@@ -70,14 +71,12 @@ class Exact(Approximation):
 
     @classmethod
     def from_settings(
-        cls, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
+        cls, kernel: Kernel, points: Points, settings: Settings, generator: RandomLike
     ) -> "Exact":
         how = settings.approximation
         preconditioners: Preconditioners | tuple[()] = ()
         if how.preconditioner is not None:
-            seed = 0
-            if generator is not None:
-                seed = int(torch.randint(2**31 - 1, (1,), generator=generator, device=generator.device))
+            seed = as_random(generator).seed()
             kind = replace(settings, approximation=how.preconditioner)
             preconditioners = Preconditioners(kind, how.count, seed)
         limits = how.tolerance, how.max_iter, settings.memory_budget, settings.verbose

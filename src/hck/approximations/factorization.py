@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
+from hck.backend.random import RandomLike, as_random
 from hck.hierarchy.forest import Predictor
 from hck.hierarchy.leave_one_out import leave_one_out
 from hck.points import Points, PointsLike
@@ -59,7 +60,7 @@ class Factorization(ABC):
         """
         raise needs_factorization("likelihoods")
 
-    def sample(self, x: PointsLike, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+    def sample(self, x: PointsLike, count: int, generator: RandomLike) -> tuple[Tensor, Tensor | None]:
         """Draws of what is not known of f at new points, given observations: shape (points, count).
 
         Here for some thousands of points at most, by a root of their covariance. The second is None or, of
@@ -131,6 +132,6 @@ def times(columns: Tensor, change: Tensor) -> Tensor:
     return (columns.double() @ change.to(columns.device, torch.float64)).to(columns.dtype)
 
 
-def normal(rows: int, columns: int, like: Tensor | Points, generator: torch.Generator) -> Tensor:
+def normal(rows: int, columns: int, like: Tensor | Points, generator: RandomLike) -> Tensor:
     """Independent normal numbers, of the type and in the place of others."""
-    return torch.randn(rows, columns, generator=generator, dtype=like.dtype, device=like.device)
+    return as_random(generator).normal((rows, columns), like.dtype, like.device)

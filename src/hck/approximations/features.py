@@ -16,6 +16,7 @@ from hck.approximations.base import Approximation, part_of
 from hck.approximations.factorization import Factorization, Solution, normal, times
 from hck.backend import linalg
 from hck.backend.parallel import chunks
+from hck.backend.random import RandomLike
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Kernel
 from hck.points import Points, PointsLike, as_points_like
@@ -86,7 +87,7 @@ class FeatureMap(Approximation):
         factor = FeatureFactorization(self, noise, b)
         return FeatureSolution(factor, b, factor.coefficients)
 
-    def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
+    def draw(self, count: int, generator: RandomLike, verbose: bool = False) -> Tensor:
         return self.expand(self.points, normal(self.rank, count, self.points, generator))
 
     def gradient(self, slope: Slope, within: Tensor) -> list[Tensor]:
@@ -170,7 +171,7 @@ class FeatureFactorization(Factorization):
         half = torch.linalg.solve_triangular(self.root, phi.double().mT, upper=False)
         return (half.mT @ half).to(self.noise.dtype)
 
-    def sample(self, x: PointsLike, count: int, generator: torch.Generator) -> tuple[Tensor, None]:
+    def sample(self, x: PointsLike, count: int, generator: RandomLike) -> tuple[Tensor, None]:
         """At any number of points: φ(x)ᵀ A^(−1/2) z."""
         drawn = normal(len(self.root), count, self.root, generator)
         weights = torch.linalg.solve_triangular(self.root.mT, drawn, upper=True).to(self.noise.dtype)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from hck.approximations.features import FeatureMap
+from hck.backend.random import RandomLike, as_random
 from hck.kernels import Kernel, Scaled, make_kernel
 from hck.kernels.base import Number
 from hck.kernels.placement import check_lengthscales
@@ -28,9 +29,7 @@ class Fourier(FeatureMap):
     standard: Tensor  # (d, pairs): frequencies for a lengthscale of 1
 
     @classmethod
-    def of(
-        cls, kernel: KernelLike, x: PointsLike, rank: int, generator: torch.Generator | None = None
-    ) -> "Fourier":
+    def of(cls, kernel: KernelLike, x: PointsLike, rank: int, generator: RandomLike = None) -> "Fourier":
         """Draw frequencies.
 
         Parameters
@@ -44,18 +43,16 @@ class Fourier(FeatureMap):
         if not isinstance(points, VectorPoints):
             raise TypeError("Fourier features need points with coordinates")
         kernel = make_kernel(kernel).to(points.device, points.dtype)
-        if generator is None:
-            generator = torch.Generator(points.device).manual_seed(0)
         if rank < 1:
             raise ValueError("rank must be at least 1")
         stationary, d = _unscale(kernel)[0], points.n_features
         check_lengthscales(torch.as_tensor(stationary.lengthscale), d)
-        standard = stationary.draw_frequencies(d, -(-rank // 2), generator)
-        return cls(kernel, points, standard.to(points.dtype))
+        standard = stationary.draw_frequencies(d, -(-rank // 2), as_random(generator))
+        return cls(kernel, points, standard.to(points.device, points.dtype))
 
     @classmethod
     def from_settings(
-        cls, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
+        cls, kernel: Kernel, points: Points, settings: Settings, generator: RandomLike
     ) -> "Fourier":
         return cls.of(kernel, points, settings.rank, generator)
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from hck.approximations.base import Approximation
 from hck.approximations.tree_solution import TreeFactorization, TreeSolution
 from hck.backend import linalg
+from hck.backend.random import RandomLike, as_random
 from hck.branches.ridge import bytes_needed, ridge
 from hck.hierarchy import Blueprint, HierarchicalKernel
 from hck.hierarchy.factor import Factor
@@ -24,7 +25,7 @@ TREE_KERNELS = ("hierarchical", "compositional", "independent", "exact")
 
 
 def make_blueprint(
-    kernel: KernelLike, x: PointsLike, settings: Settings, generator: torch.Generator | None = None
+    kernel: KernelLike, x: PointsLike, settings: Settings, generator: RandomLike = None
 ) -> Blueprint:
     """The blueprint of a kernel that a tree makes; `settings.approximation` says of which kind.
 
@@ -44,9 +45,11 @@ def make_blueprint(
         partition = "random_projection" if isinstance(points, VectorPoints) else "kernel"
         settings = replace(settings, leaf_size=max(1, len(points)), partition=partition, landmarks="uniform")
     elif kind != "hierarchical":
-        generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
+        generator = as_random(generator)
         kernel = kernel.to(points.device, points.dtype)
-        tree = make_tree(settings.partition, points, kernel, settings.rank, settings.leaf_size, generator)
+        tree = make_tree(
+            settings.partition, points, kernel, settings.rank, settings.leaf_size, generator.child(0)
+        )
         landmarks = "none" if kind == "independent" else settings.landmarks
         settings = replace(settings, partition=tree.flat(), landmarks=landmarks)
     return Blueprint.of(kernel, points, settings, generator)
@@ -65,7 +68,7 @@ class TreeKernel(Approximation):
         kernel: KernelLike,
         x: PointsLike,
         rank: int,
-        generator: torch.Generator | None = None,
+        generator: RandomLike = None,
         **options: Option,
     ) -> "TreeKernel":
         """Of a kind (see `make_blueprint`), with more of the options of `hck.settings.Settings`."""
@@ -73,7 +76,7 @@ class TreeKernel(Approximation):
 
     @classmethod
     def from_settings(
-        cls, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
+        cls, kernel: Kernel, points: Points, settings: Settings, generator: RandomLike
     ) -> "TreeKernel":
         return cls(make_blueprint(kernel, points, settings, generator))
 
@@ -125,7 +128,7 @@ class TreeKernel(Approximation):
     def nbytes(self) -> int:
         return self.matrix.nbytes
 
-    def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
+    def draw(self, count: int, generator: RandomLike, verbose: bool = False) -> Tensor:
         return sample_prior(self.blueprint, count, generator, verbose)
 
     def factor(self, noise: float | Tensor) -> TreeFactorization:

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-import torch
-
 from hck.approximations.base import Approximation
 from hck.approximations.exact import Exact
 from hck.approximations.fourier import Fourier
@@ -15,6 +13,7 @@ from hck.approximations.preconditioners import Iterative
 from hck.approximations.tapered import Tapered
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import at_a_time, parallel_map
+from hck.backend.random import RandomLike
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.registry import KernelLike
 from hck.partition import Landmarks, Tree, known_landmarks, known_partitions, leaf_size_for
@@ -38,7 +37,7 @@ def make_approximation(
     x: PointsLike,
     rank: int,
     *,
-    generator: torch.Generator | None = None,
+    generator: RandomLike = None,
     **options: Option,
 ) -> Approximation:
     """A kernel that stands in for another, on training points.
@@ -56,8 +55,7 @@ def make_approximation(
     x : Points, array-like of shape (n, d), sparse matrix, or, for a function as the kernel, any sequence
     rank : int
         r: memory grows with n·r, whatever the approximation.
-    generator : torch.Generator, optional
-        On the device of the points.
+    generator : torch.Generator or int, optional
     **options
         More of `hck.settings.Settings`: `leaf_size`, `partition` and `jitter` for kernels that a tree makes,
         and preconditioners; `landmarks` of the nodes of a tree, or of all points for Nyström's kernel;
@@ -77,7 +75,7 @@ def make_approximation(
 
 
 def approximate(
-    kernel: KernelLike, x: PointsLike, settings: Settings, generator: torch.Generator | None = None
+    kernel: KernelLike, x: PointsLike, settings: Settings, generator: RandomLike = None
 ) -> Approximation:
     """What stands in for a kernel on training points, as the settings say; see `make_approximation`."""
     how = settings.approximation
@@ -112,7 +110,7 @@ def for_each_tree(
     kernel = kernel.to(device, points.dtype)
 
     def make(seed: int) -> Approximation:
-        return approximate(kernel, points, shared, torch.Generator(device).manual_seed(seed))
+        return approximate(kernel, points, shared, seed)
 
     if not alone:
         return list(parallel_map(lambda seed: work(make(seed)), seeds, device, "Trees", settings.verbose))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hck.approximations.features import FeatureMap
+from hck.backend.random import RandomLike
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.registry import KernelLike
 from hck.partition import Landmarks, Tree, choose_landmarks
@@ -34,7 +35,7 @@ class Nystrom(FeatureMap):
         x: PointsLike,
         rank: int,
         landmarks: LandmarksLike = "uniform",
-        generator: torch.Generator | None = None,
+        generator: RandomLike = None,
     ) -> "Nystrom":
         """Choose landmarks.
 
@@ -45,8 +46,7 @@ class Nystrom(FeatureMap):
         rank : int
             r, the number of landmarks.
         landmarks : {"uniform", "kmeans", "farthest"} or array-like of shape (landmarks, d)
-        generator : torch.Generator, optional
-            On the device of the points.
+        generator : torch.Generator, int, optional
         """
         points = as_points(x)
         kernel = make_kernel(kernel).to(points.device, points.dtype)
@@ -55,7 +55,7 @@ class Nystrom(FeatureMap):
 
     @classmethod
     def from_settings(
-        cls, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
+        cls, kernel: Kernel, points: Points, settings: Settings, generator: RandomLike
     ) -> "Nystrom":
         return cls.of(kernel, points, settings.rank, settings.landmarks, generator)
 
@@ -91,9 +91,7 @@ def _whitener(kernel: Kernel, landmarks: Points) -> Tensor:
     return vectors[:, kept] * values[kept].rsqrt()
 
 
-def _choose(
-    how: LandmarksLike, points: Points, kernel: Kernel, rank: int, generator: torch.Generator | None
-) -> Points:
+def _choose(how: LandmarksLike, points: Points, kernel: Kernel, rank: int, generator: RandomLike) -> Points:
     """Landmarks for all points together, chosen as those of a tree's root."""
     if isinstance(how, Landmarks) or (isinstance(how, list) and how and np.ndim(how[0]) != 1):
         raise TypeError("one set of landmarks is needed, an array of points, not one for each node of a tree")
@@ -108,8 +106,6 @@ def _choose(
         raise ValueError(f"rank must be a whole number, at least 1, got {rank!r}")
     if len(points) < 2:
         return points
-    if generator is None:
-        generator = torch.Generator(points.device).manual_seed(0)
     n = len(points)
     parent, start, stop = torch.tensor([[-1, 0, 0], [0, 0, n // 2], [n, n // 2, n]])  # any tree has this root
     halves = Tree(parent, start, stop, torch.arange(n)).to(points.device)

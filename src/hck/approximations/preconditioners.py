@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from hck.approximations.base import Approximation
@@ -14,6 +13,7 @@ from hck.approximations.fourier import Fourier
 from hck.approximations.hierarchical import TREE_KERNELS, TreeKernel
 from hck.approximations.nystrom import Nystrom
 from hck.backend.memory import resolve_budget
+from hck.backend.random import as_random
 from hck.settings import Settings
 
 if TYPE_CHECKING:
@@ -81,12 +81,12 @@ class Preconditioners:
     def factor(self, source: "Exact", noise: Tensor) -> list[Factorization]:
         """Factorizations on the points of the exact kernel, whose memory budget they share."""
         settings = replace(self.settings, memory_budget=source.memory_budget, verbose=False)
-        generator = torch.Generator(source.device).manual_seed(self.seed)
+        random = as_random(self.seed)
         room = resolve_budget(source.memory_budget, source.device) // 2
         found: list[Factorization] = []
         kind = PRECONDITIONERS[settings.approximation]
-        for _ in range(self.count):
-            made = kind.from_settings(source.kernel, source.points, settings, generator)
+        for i in range(self.count):
+            made = kind.from_settings(source.kernel, source.points, settings, random.child(i))
             found.append(made.factor(noise))
             if isinstance(made, TreeKernel) and (len(found) + 1) * made.factor_bytes() > room:
                 break

@@ -15,6 +15,7 @@ from hck.backend.blocks import Batch, Blocks, batches, owners, positions
 from hck.backend.kinds import kind_of
 from hck.backend.parallel import chunks
 from hck.backend.progress import track
+from hck.backend.random import as_random
 from hck.kernels import Kernel
 from hck.kernels.placement import check_lengthscales
 from hck.points import DensePoints, Points, cross
@@ -208,7 +209,7 @@ def _choose_radius(points: DensePoints, metric: Tensor | None, rank: float) -> f
     """
     place, n = _place(points, metric), len(points)
     count = min(n, max(_SAMPLED, _DISTANCES // n))
-    chosen = torch.randperm(n, generator=torch.Generator().manual_seed(0))[:count].to(place.device)
+    chosen = as_random(0).permutation(n, place.device)[:count]
     wanted = int(count * rank) + 1
     kept, bound, least, largest = place.new_empty(0), math.inf, math.inf, 0.0
     for part in chosen.split(max(1, _AT_ONCE // n)):

@@ -21,6 +21,7 @@ from hck.approximations.taper import ROWS, Pattern, Taper
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks
 from hck.backend.progress import track
+from hck.backend.random import RandomLike
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.inputs import looks_like_objects
@@ -96,7 +97,7 @@ class Tapered(Approximation):
 
     @classmethod
     def from_settings(
-        cls, kernel: Kernel, points: Points, settings: Settings, generator: torch.Generator | None
+        cls, kernel: Kernel, points: Points, settings: Settings, generator: RandomLike
     ) -> "Tapered":
         kernel, points = _prepare(kernel, points)
         taper = Taper.of(points, kernel.metric(), settings.rank)
@@ -151,7 +152,7 @@ class Tapered(Approximation):
         return TaperedFactorization(self, self.variances(noise))
 
     @torch.no_grad()
-    def draw(self, count: int, generator: torch.Generator, verbose: bool = False) -> Tensor:
+    def draw(self, count: int, generator: RandomLike, verbose: bool = False) -> Tensor:
         """Draws from the Gaussian process with the covariance k̃, at the training points: (n, count).
 
         If K̃ is singular in this type of numbers, its diagonal is raised by as little as it takes.

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from hck.approximations.factorization import Factorization, Solution, normal
 from hck.backend import linalg
+from hck.backend.random import RandomLike, as_random
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.gradient import likelihood_gradient
 from hck.hierarchy.likelihood import quadratic_form
@@ -51,7 +52,7 @@ class TreeFactorization(Factorization):
     def covariance(self, x: PointsLike) -> Tensor:
         return self.uncertainty.covariance(x)
 
-    def sample(self, x: PointsLike, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def sample(self, x: PointsLike, count: int, generator: RandomLike) -> tuple[Tensor, Tensor]:
         """At any number of points, in O((n + points) r) for each draw.
 
         Matheron's rule: a draw of f at old and new points together, corrected by what is expected at the new
@@ -60,9 +61,10 @@ class TreeFactorization(Factorization):
         source, layout, n = self.approximation.blueprint, self.factor.layout, len(self.approximation)
         x, show = as_points_like(x, source.points), source.verbose
         joint = source.join(x)
-        drawn = linalg.without_waiting(lambda: sample_prior(joint, count, generator, show), x.device)
+        random = as_random(generator)
+        drawn = linalg.without_waiting(lambda: sample_prior(joint, count, random.child(0), show), x.device)
         old, new = drawn[:n], drawn[n:]  # the old in the tree's order
-        error = -old - self.noise[:-1, None].sqrt() * normal(n, count, old, generator)
+        error = -old - self.noise[:-1, None].sqrt() * normal(n, count, old, random.child(1))
         padded = torch.cat([error, error.new_zeros(1, count)])
         correction = TreeSolution(self, filter_up(self.factor, padded)).predictor
         return new + correction(x), layout.unsort(error)

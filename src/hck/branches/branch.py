@@ -8,6 +8,7 @@ from torch import Tensor
 from hck.backend import linalg
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
+from hck.backend.random import RandomLike, as_random
 from hck.branches.piece import Message, Reply
 from hck.branches.trunk import Trunk, check_partition
 from hck.hierarchy.blueprint import Blueprint, lay_out
@@ -37,7 +38,7 @@ class Branch:
         number: int,
         points: Points,
         settings: Settings,
-        generator: torch.Generator | None = None,
+        generator: RandomLike = None,
     ) -> "Branch":
         """Cut the points of a branch further, and choose landmarks.
 
@@ -52,15 +53,15 @@ class Branch:
             )
         device, n, rank = points.device, len(points), trunk.rank
         settings = replace(settings, rank=rank)  # of which a small sample has fewer
-        generator = torch.Generator(device).manual_seed(0) if generator is None else generator
+        random = as_random(generator)
         kernel = trunk.kernel.to(device, points.dtype)
         tree = _under_a_node(
-            make_tree(settings.partition, points, kernel, settings.rank, settings.leaf_size, generator),
+            make_tree(settings.partition, points, kernel, settings.rank, settings.leaf_size, random.child(0)),
             as_vectors(points),
         )
         points = points.take(tree.order)
         own = _without_the_node(tree)
-        chosen = choose_landmarks(settings.landmarks, points, own, settings.rank, kernel, generator)
+        chosen = choose_landmarks(settings.landmarks, points, own, settings.rank, kernel, random.child(1))
         above = trunk.above(number).to(device)
         more = [above] if chosen.points is points else [chosen.points, above]
         offset = 0 if chosen.points is points else n

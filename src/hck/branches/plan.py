@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hck.backend.random import as_random
 from hck.branches.branch import Branch
 from hck.branches.piece import Message, Piece, Reply, Share, probed
 from hck.branches.trunk import Trunk
@@ -45,8 +46,7 @@ class Plan:
     def cut(self, x: np.ndarray, n_branches: int) -> "Plan":
         """With a trunk for each tree, by a sample of the points."""
         points = self.points(x)
-        generators = [torch.Generator(points.device).manual_seed(seed) for seed in self.seeds]
-        trunks = [Trunk.of(self.kernel, points, n_branches, self.settings, each) for each in generators]
+        trunks = [Trunk.of(self.kernel, points, n_branches, self.settings, seed) for seed in self.seeds]
         return replace(self, trunks=trunks)
 
     def points(self, x: np.ndarray) -> Points:
@@ -71,9 +71,8 @@ class Plan:
     def grow(self, tree: int, branch: int, x: np.ndarray) -> Branch:
         """A branch, of the features as they came."""
         points, trunk = self.points(x), self.trunks[tree]
-        seed = (self.seeds[tree] + 7919 * (branch + 1)) % (2**31 - 1)
-        generator = torch.Generator(points.device).manual_seed(seed)
-        return Branch.grow(trunk, branch, points, self.settings, generator)
+        random = as_random(self.seeds[tree]).child(2, branch)
+        return Branch.grow(trunk, branch, points, self.settings, random)
 
     def up(self, tree: int, branch: int, share: Share) -> Message:
         """What a branch sends up."""

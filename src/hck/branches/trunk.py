@@ -8,6 +8,7 @@ from torch import Tensor
 from hck.backend import linalg
 from hck.backend.blocks import Blocks
 from hck.backend.memory import resolve_budget
+from hck.backend.random import RandomLike
 from hck.backend.steps import Inbox
 from hck.branches.piece import Message, Reply
 from hck.hierarchy.blueprint import Blueprint
@@ -42,7 +43,7 @@ class Trunk:
         sample: PointsLike,
         n_branches: int,
         settings: Settings,
-        generator: torch.Generator | None = None,
+        generator: RandomLike = None,
     ) -> "Trunk":
         """Cut the domain so that each branch has as many points of a sample.
 

@@ -222,8 +222,7 @@ class HCKEstimator(BaseEstimator):
             if self._is_exact():
                 kind = "hierarchical" if len(points) > FEW else "exact"
             settings = for_other_points(replace(settings, approximation=kind, verbose=False), points)
-        generator = torch.Generator(points.device).manual_seed(seed)
-        return approximate(kernel.to(points.device, points.dtype), points, settings, generator)
+        return approximate(kernel.to(points.device, points.dtype), points, settings, seed)
 
     def _is_exact(self) -> bool:
         return self.approximation == "exact" or isinstance(self.approximation, Iterative)

@@ -3,11 +3,11 @@
 from numbers import Integral
 
 import numpy as np
-import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from hck import metrics
+from hck.backend.random import as_random
 from hck.estimators.parameters import Predictions, Seed
 from hck.estimators.process_learning import ProcessLearning
 from hck.kernels import Kernel
@@ -131,8 +131,7 @@ class ProcessPrediction(ProcessLearning):
         points, rng = self._points(X), check_random_state(random_state)
         kernel = self.kernel_ if hasattr(self, "kernel_") else self._start_kernel(points, 1.0)
         source = self._approximation(kernel, points, rng.randint(2**31 - 1), self._shape, scouting=True)
-        generator = torch.Generator(points.device).manual_seed(int(rng.randint(2**31 - 1)))
-        return self._out(X, source.draw(n_samples, generator, bool(self.verbose)))
+        return self._out(X, source.draw(n_samples, int(rng.randint(2**31 - 1)), bool(self.verbose)))
 
     def sample_posterior(
         self,
@@ -158,13 +157,13 @@ class ProcessPrediction(ProcessLearning):
         ndarray of shape (len(X), n_samples); a tensor on X's device if X is a tensor
         """
         X, seed = self._validate_new(X), int(check_random_state(random_state).randint(2**31 - 1))
-        generator = torch.Generator(self.posterior_.members[0].y.device).manual_seed(seed)
+        random = as_random(seed)
         _check_count(n_samples)
         features = self._trend(X)
-        drawn = self.posterior_.sample(X, features, n_samples, generator)
+        drawn = self.posterior_.sample(X, features, n_samples, random.child(0))
         drawn = self._trend.restore(features, drawn)
         if observed:
-            error = torch.randn(drawn.shape, generator=generator, dtype=drawn.dtype, device=drawn.device)
+            error = random.child(1).normal(drawn.shape, drawn.dtype, drawn.device)
             drawn = drawn + self._noise_of_new() ** 0.5 * error
         return self._out(X, drawn)
 

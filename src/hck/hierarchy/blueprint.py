@@ -9,6 +9,7 @@ from hck.backend import linalg
 from hck.backend.blocks import Blocks
 from hck.backend.memory import Cost, at_once, resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map
+from hck.backend.random import RandomLike, as_random
 from hck.backend.reuse import room
 from hck.backend.steps import LeafInput, NodeInput
 from hck.hierarchy.layout import Layout
@@ -53,7 +54,7 @@ class Blueprint:
     @classmethod
     @torch.no_grad()
     def of(
-        cls, kernel: KernelLike, x: PointsLike, settings: Settings, generator: torch.Generator | None = None
+        cls, kernel: KernelLike, x: PointsLike, settings: Settings, generator: RandomLike = None
     ) -> "Blueprint":
         """Partition the points and choose landmarks; see `HierarchicalKernel.build`."""
         kernel = make_kernel(kernel)
@@ -62,10 +63,12 @@ class Blueprint:
         kernel = kernel.to(points.device, points.dtype)
         if len(points) == 0:
             raise ValueError("there are no points")
-        generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
-        tree = make_tree(settings.partition, points, kernel, settings.rank, settings.leaf_size, generator)
+        random = as_random(generator)
+        tree = make_tree(
+            settings.partition, points, kernel, settings.rank, settings.leaf_size, random.child(0)
+        )
         points = points.take(tree.order)
-        landmarks = choose_landmarks(settings.landmarks, points, tree, settings.rank, kernel, generator)
+        landmarks = choose_landmarks(settings.landmarks, points, tree, settings.rank, kernel, random.child(1))
         jitter = resolve_jitter(settings.jitter, kernel, points)
         budget = resolve_budget(settings.memory_budget, points.device)
         layout = lay_out(tree, points, landmarks.rank, budget)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from hck.backend import linalg
+from hck.backend.random import RandomLike
 from hck.hierarchy.blueprint import Blueprint, build_matrix
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.matrix import HierarchicalMatrix, Stored, sweep
@@ -53,7 +54,7 @@ class HierarchicalKernel:
         landmarks: LandmarksLike = "uniform",
         jitter: float | None = None,
         memory_budget: MemoryBudget = None,
-        generator: torch.Generator | None = None,
+        generator: RandomLike = None,
         verbose: bool = False,
     ) -> "HierarchicalKernel":
         """Partition the points, choose landmarks, and compute the structured matrix.
@@ -74,7 +75,7 @@ class HierarchicalKernel:
             the mean of k(x, x) over a few points.
         memory_budget : int, float, str or None
             For temporaries; see `hck.backend.memory.resolve_budget`.
-        generator : torch.Generator, optional
+        generator : torch.Generator or int, optional
             On the device of the points.
         verbose : bool, default=False
             Show progress.

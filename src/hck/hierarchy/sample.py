@@ -5,12 +5,13 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.backend.parallel import for_each
+from hck.backend.random import RandomLike, as_random
 from hck.hierarchy.blueprint import Blueprint
 
 
 @torch.no_grad()
 def sample_prior(
-    blueprint: Blueprint, count: int, generator: torch.Generator | None = None, verbose: bool = False
+    blueprint: Blueprint, count: int, generator: RandomLike = None, verbose: bool = False
 ) -> Tensor:
     """Values at a blueprint's points of functions drawn from N(0, K_h): shape (n, count).
 
@@ -19,19 +20,14 @@ def sample_prior(
         z_root ~ N(0, I);   z_i = W_i z_p + N(0, I − W_i W_iᵀ);   f_j = V_j z_p + N(0, D_j)
 
     It takes O(n r²) once and O(n r) for each function; nothing but z and f is kept. `jitter` is added to D_j,
-    since smooth kernels leave next to nothing there. The generator is on the device of the points.
+    since smooth kernels leave next to nothing there.
     """
     if count < 1 or count != int(count):
         raise ValueError(f"count must be a whole number, at least 1, got {count}")
     layout, points, rank = blueprint.layout, blueprint.points, blueprint.rank
-    generator = torch.Generator(points.device).manual_seed(0) if generator is None else generator
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, count, generator=generator, dtype=points.dtype, device=points.device)
-
-    # all random numbers first, so that threads do not change them
-    z = normal(layout.n_slots, rank)
-    out = torch.cat([normal(len(points)), z.new_zeros(1, count)])
+    random, place = as_random(generator), (points.dtype, points.device)
+    z = random.child(0).normal((layout.n_slots, rank, count), *place)
+    out = torch.cat([random.child(1).normal((len(points), count), *place), z.new_zeros(1, count)])
     source = blueprint.part(layout)
     for level, (first, stop) in enumerate(layout.levels):
         source.prepare(level)

@@ -20,10 +20,10 @@ class may say more:
 import math
 from functools import cached_property
 
-import torch
 from torch import Tensor, exp, log
 
 from hck.backend.kernels import Formula, Numbers, requiring_gradient
+from hck.backend.random import Random
 from hck.kernels.base import Kernel, Number, Scaled
 from hck.kernels.distance import sqrt
 from hck.kernels.inputs import Positive, positive
@@ -48,9 +48,9 @@ class Gaussian(Stationary):
     def slope(self) -> Kernel:
         return self
 
-    def draw_frequencies(self, d: int, count: int, generator: torch.Generator) -> Tensor:
+    def draw_frequencies(self, d: int, count: int, random: Random) -> Tensor:
         """Normal."""
-        return normal(d, count, generator)
+        return normal(d, count, random)
 
 
 def laplace(s: Numbers) -> Numbers:
@@ -63,9 +63,9 @@ class Laplace(Stationary):
 
     formula = Formula(laplace, manhattan=True)
 
-    def draw_frequencies(self, d: int, count: int, generator: torch.Generator) -> Tensor:
+    def draw_frequencies(self, d: int, count: int, random: Random) -> Tensor:
         """Cauchy in each coordinate."""
-        return normal(d, count, generator) / normal(d, count, generator)
+        return normal(d, count, random.child(0)) / normal(d, count, random.child(1))
 
 
 def inverse_multiquadric(s: Numbers) -> Numbers:
@@ -142,10 +142,10 @@ class Matern(Stationary):
         scale = self.lengthscale.detach() if isinstance(self.lengthscale, Tensor) else self.lengthscale
         return Scaled(self.alongside(Matern(scale * factor, nu), factor), amplitude)
 
-    def draw_frequencies(self, d: int, count: int, generator: torch.Generator) -> Tensor:
+    def draw_frequencies(self, d: int, count: int, random: Random) -> Tensor:
         """Student's t with 2ν degrees of freedom, its chi-square a sum of squares of normal numbers."""
-        omega, degrees = normal(d, count, generator), round(2 * self.nu)
-        return omega * (degrees / normal(degrees, count, generator).square().sum(0)).sqrt()
+        omega, degrees = normal(d, count, random.child(0)), round(2 * self.nu)
+        return omega * (degrees / normal(degrees, count, random.child(1)).square().sum(0)).sqrt()
 
     @property
     def label(self) -> str:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.kernels import Formula, Profile, apply, requiring_gradient
+from hck.backend.random import Random
 from hck.kernels.base import Kernel, Number, Pairs, Parameter
 from hck.kernels.distance import manhattan, rounded_squares
 from hck.kernels.inputs import Positive, positive
@@ -74,7 +75,7 @@ class Stationary(Kernel):
         other.placement, other.unit = self.placement, unit * factor
         return other
 
-    def draw_frequencies(self, d: int, count: int, generator: torch.Generator) -> Tensor:
+    def draw_frequencies(self, d: int, count: int, random: Random) -> Tensor:
         """Frequencies (d, count) from the spectral density that the kernel has with a lengthscale of 1."""
         raise ValueError(
             f"the spectral density of {self} is not known: Fourier features are there for Gaussian, "
@@ -141,9 +142,9 @@ def evaluate(profile: Profile, a: Block, b: Block) -> Tensor:
     return apply(profile, *rounded_squares(a, b))
 
 
-def normal(d: int, count: int, generator: torch.Generator) -> Tensor:
+def normal(d: int, count: int, random: Random) -> Tensor:
     """Normal numbers (d, count), for frequencies."""
-    return torch.randn(d, count, generator=generator, dtype=torch.float64, device=generator.device)
+    return random.normal((d, count), torch.float64, torch.device("cpu"))
 
 
 def shown(value: Parameter) -> str:

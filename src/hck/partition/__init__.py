@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-import torch
-
+from hck.backend.random import RandomLike, as_random
 from hck.kernels import Kernel
 from hck.partition.centres import KMeans, centre_rules
 from hck.partition.cutter import Cutter, Frontier, grow, leaf_size_for
@@ -59,7 +58,7 @@ def make_tree(
     kernel: Kernel,
     rank: int,
     leaf_size: int | None = None,
-    generator: torch.Generator | None = None,
+    generator: RandomLike = None,
 ) -> Tree:
     """A tree over the points.
 
@@ -84,7 +83,5 @@ def make_tree(
         partition = _BY_NAME[partition]()
     if not isinstance(partition, Cutter):
         raise TypeError(f"partition must be a name, a Cutter or a Tree, got {partition!r}")
-    if generator is None:
-        generator = torch.Generator(points.device).manual_seed(0)
     size = leaf_size_for(len(points), rank) if leaf_size is None else leaf_size
-    return grow(Frontier.root(points, kernel, generator), partition, size)
+    return grow(Frontier.root(points, kernel, as_random(generator)), partition, size)

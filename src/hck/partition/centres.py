@@ -65,18 +65,15 @@ class KMeans(Cutter):
         centres = []
         for i, (start, size) in enumerate(zip(frontier.start.tolist(), frontier.size.tolist(), strict=True)):
             rows = frontier.order[start : start + size]
-            label, centre = self._cluster(points, rows, frontier.generator)
+            label, centre = self._cluster(points, rows, frontier.random.child(i).seed())
             frontier.order[start : start + size] = rows[torch.argsort(label, stable=True)]
             sizes[i, : len(centre)] = torch.bincount(label).cpu()
             centres.append(centre)
         count = torch.tensor([len(c) for c in centres], device=device)
         return sizes, CentreRule(torch.cat(centres), count)
 
-    def _cluster(
-        self, points: VectorPoints, rows: Tensor, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
+    def _cluster(self, points: VectorPoints, rows: Tensor, seed: int) -> tuple[Tensor, Tensor]:
         """A label for each of `rows`, each label used, and the labels' centres."""
-        seed = int(torch.randint(2**31, (1,), generator=generator, device=rows.device))
         sample = rows[:: -(-len(rows) // _MOST_POINTS)]
         centre = kmeans_centres(points, sample, self.n_children, max_iter=30, seed=seed)
         every = torch.zeros_like(rows)

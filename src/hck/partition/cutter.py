@@ -11,6 +11,7 @@ from torch import Tensor
 from hck.backend.blocks import Segments, send
 from hck.backend.cuts import halves, separate
 from hck.backend.kinds import kind_of
+from hck.backend.random import Random
 from hck.kernels import Kernel
 from hck.kernels.placement import check_lengthscales
 from hck.partition.rules import Rule, as_vectors
@@ -23,19 +24,19 @@ class Frontier(Segments):
     """The nodes of one level that are to be cut: segments of an order of the points.
 
     A cutter that need not wait notes in `doubts` whether a cut has to be mended; where that is None, it mends
-    it. The generator is on the device of the points.
+    it. Each level has random numbers of its own.
     """
 
     points: Points
     kernel: Kernel
-    generator: torch.Generator
+    random: Random
     doubts: list[Tensor] | None = None
 
     @classmethod
-    def root(cls, points: Points, kernel: Kernel, generator: torch.Generator) -> "Frontier":
+    def root(cls, points: Points, kernel: Kernel, random: Random) -> "Frontier":
         """The root of a tree that is to grow."""
         order = torch.arange(len(points), device=points.device)
-        return cls(order, torch.tensor([0]), torch.tensor([len(points)]), points, kernel, generator)
+        return cls(order, torch.tensor([0]), torch.tensor([len(points)]), points, kernel, random)
 
     def halve(self, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Halve each node's points by a value for each of ``members()``: those with the smaller come first.
@@ -92,7 +93,7 @@ class Cutter(ABC):
         -------
         list
             What `cut` returns, for each level; `root.order` is rearranged. None if that is not possible: then
-            it and the generator are as they were.
+            it is as it was.
         """
         return None
 
@@ -104,7 +105,7 @@ def grow(root: Frontier, cutter: Cutter, leaf_size: int, trust: bool | None = No
     mended. If one had to be, the tree is grown again, with a look at each: data with ties, such as repeated
     points, take twice the time.
     """
-    points, generator = root.points, root.generator
+    points = root.points
     cutter.check(points)
     metric, factor = root.kernel.metric(), None
     if cutter.measures and metric is not None:
@@ -113,12 +114,10 @@ def grow(root: Frontier, cutter: Cutter, leaf_size: int, trust: bool | None = No
         factor = 1 / metric.to(points.device, points.dtype)
         root = replace(root, points=vectors.scaled(factor))
     if trust or (trust is None and kind_of(points.device).is_queued):
-        state = generator.get_state()
         doubts: list[Tensor] = []
         tree = _grow(replace(root, order=root.order.clone(), doubts=doubts), cutter, leaf_size, factor)
         if not doubts or not torch.stack(doubts).any():
             return tree
-        generator.set_state(state)
     return _grow(root, cutter, leaf_size, factor)
 
 
@@ -133,7 +132,8 @@ def _grow(root: Frontier, cutter: Cutter, leaf_size: int, factor: Tensor | None)
         big = (sizes[-1] > leaf_size).nonzero().squeeze(1)
         if len(big) == 0:
             break
-        frontier = replace(root, start=starts[-1][big], size=sizes[-1][big])
+        random = root.random.child(len(rules))
+        frontier = replace(root, start=starts[-1][big], size=sizes[-1][big], random=random)
         child, rule = cutter.cut(frontier) if done is None else done[len(rules)]
         rules.append(rule if factor is None else rule.after_scaling(factor))
         begin = frontier.start[:, None] + child.cumsum(1) - child

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from hck.backend.blocks import ranges
 from hck.backend.cuts import Directions, Halvings, halve_all
+from hck.backend.random import Random
 from hck.partition.cutter import Cutter, Frontier
 from hck.partition.rules import Rule, as_vectors
 from hck.partition.tree import Tree
@@ -68,11 +69,11 @@ class HyperplaneCutter(Cutter):
         is_tied = _tied(below, above)
         if frontier.doubts is not None:
             frontier.doubts.append(is_tied.any())
-        for turn in _TURNS if frontier.doubts is None else ():
+        for attempt, turn in enumerate(_TURNS if frontier.doubts is None else ()):
             tied = is_tied.nonzero().squeeze(1)
             if len(tied) == 0:
                 break
-            turned = _turned(directions[pick[tied]], turn, frontier.generator)
+            turned = _turned(directions[pick[tied]], turn, frontier.random.child(2, attempt))
             redo = frontier.subset(tied)
             rows, which = redo.members()
             below[tied], above[tied], _ = redo.halve(points.project(rows, turned, which))
@@ -91,26 +92,23 @@ class RandomProjection(HyperplaneCutter):
     """
 
     def directions(self, frontier: Frontier) -> tuple[Tensor, Tensor]:
-        return self._draw(len(frontier), as_vectors(frontier.points), frontier.generator)
+        return self._draw(len(frontier), as_vectors(frontier.points), frontier.random)
 
     def cut_all(self, root: Frontier, leaf_size: int) -> list[tuple[Tensor, Rule]] | None:
-        points, order, generator = root.points, root.order, root.generator
+        points, order, random = root.points, root.order, root.random
         if not isinstance(points, DensePoints):
             return None
-        state, nodes = generator.get_state(), Halvings.of(len(points), leaf_size)
+        nodes = Halvings.of(len(points), leaf_size)
         if not nodes.counts:
             return []
-        drawn = [self._draw(count, points, generator) for count in nodes.counts]
-        after = generator.get_state()
-        spare = _random_directions(_SPARE_DIRECTIONS[points.dtype], points, generator)
-        generator.set_state(after)  # as if nothing more had been drawn
+        drawn = [self._draw(count, points, random.child(level)) for level, count in enumerate(nodes.counts)]
+        spare = _random_directions(_SPARE_DIRECTIONS[points.dtype], points, random.child(len(drawn)))
         # All directions, those of a level after those of the levels above, and where they begin.
         directions = torch.cat([*(own for own, _ in drawn), spare])
         *first, first_spare = accumulate((len(own) for own, _ in drawn), initial=0)
         pick = torch.cat([which + at for (_, which), at in zip(drawn, first, strict=True)])
         ends = halve_all(points.x, order, nodes, Directions(directions, pick, len(spare)))
         if ends is None or _tied(*ends).any():  # to be done, or mended, level by level
-            generator.set_state(state)
             torch.arange(len(order), out=order)
             return None
         rules = []
@@ -121,10 +119,10 @@ class RandomProjection(HyperplaneCutter):
             rules.append(HyperplaneRule(torch.cat([own, spare]) if is_spare.any() else own, which, middle))
         return list(zip(nodes.halves, rules, strict=True))
 
-    def _draw(self, nodes: int, points: VectorPoints, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def _draw(self, nodes: int, points: VectorPoints, random: Random) -> tuple[Tensor, Tensor]:
         count = min(nodes, _SHARED_DIRECTIONS)
-        pick = torch.randint(count, (nodes,), generator=generator, device=points.device)
-        return _random_directions(count, points, generator), pick
+        pick = random.child(0).integers(count, nodes, points.device)
+        return _random_directions(count, points, random.child(1)), pick
 
 
 class PCA(HyperplaneCutter):
@@ -137,7 +135,7 @@ class PCA(HyperplaneCutter):
         number, which = ranges(torch.zeros_like(sample), sample, int(seen.sum()))
         rows = frontier.order[start[which] + number * (size // sample)[which]]
         mean = points.mean(rows, which, nodes)
-        axis = _random_directions(nodes, points, frontier.generator)
+        axis = _random_directions(nodes, points, frontier.random)
         for _ in range(_POWER_ITERATIONS):
             weight = points.project(rows, axis, which) - (mean * axis).sum(1)[which]
             # Σ weight (x − mean); the weights of a node add up to 0, but for rounding
@@ -164,14 +162,13 @@ class KD(HyperplaneCutter):
         return directions.scatter_(1, axes[:, None], 1.0), pick
 
 
-def _random_directions(count: int, points: VectorPoints, generator: torch.Generator) -> Tensor:
-    shape = (count, points.n_features)
-    direction = torch.randn(shape, generator=generator, dtype=points.dtype, device=points.device)
+def _random_directions(count: int, points: VectorPoints, random: Random) -> Tensor:
+    direction = random.normal((count, points.n_features), points.dtype, points.device)
     return direction / direction.norm(dim=1, keepdim=True)
 
 
-def _turned(direction: Tensor, turn: float, generator: torch.Generator) -> Tensor:
-    noise = torch.randn(direction.shape, generator=generator, dtype=direction.dtype, device=direction.device)
+def _turned(direction: Tensor, turn: float, random: Random) -> Tensor:
+    noise = random.normal(direction.shape, direction.dtype, direction.device)
     return direction + turn * noise / noise.norm(dim=1, keepdim=True)
 
 

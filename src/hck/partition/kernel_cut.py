@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks, batches, group_by, pieces
+from hck.backend.random import Random
 from hck.kernels import Kernel
 from hck.partition.cutter import Cutter, Frontier
 from hck.partition.rules import Rule
@@ -83,25 +84,25 @@ class KernelCut(Cutter):
 
 def _attempt(frontier: Frontier, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Cut by `count` poles drawn anew: the poles, their weights, and what `Frontier.halve` returns."""
-    points, generator = frontier.points, frontier.generator
+    points, random = frontier.points, frontier.random.child(count)
     rows, which = frontier.members()
     start, size = frontier.sent
     if count == 2:
-        number = _two_of(size, generator)
+        number = _two_of(size, random)
         weights = torch.tensor([1.0, -1.0], dtype=points.dtype, device=points.device).repeat(len(frontier), 1)
     else:
         shape = (len(frontier), count)
-        draw = torch.rand(shape, generator=generator, device=points.device, dtype=torch.float64)
+        draw = random.child(0).uniform(shape, points.device)
         number = (draw * size[:, None]).long()
-        weights = torch.randn(shape, generator=generator, device=points.device, dtype=points.dtype)
+        weights = random.child(1).normal(shape, points.dtype, points.device)
     poles = frontier.order[start[:, None] + number]
     value = _Poles(frontier.kernel, points, poles, weights).project(points, rows, which)
     return poles, weights, *frontier.halve(value)
 
 
-def _two_of(size: Tensor, generator: torch.Generator) -> Tensor:
+def _two_of(size: Tensor, random: Random) -> Tensor:
     """Two different numbers below `size` for each node."""
-    draw = torch.rand((len(size), 2), generator=generator, device=size.device, dtype=torch.float64)
+    draw = random.uniform((len(size), 2), size.device)
     first = (draw[:, 0] * size).long()
     step = 1 + (draw[:, 1] * (size - 1)).long()
     return torch.stack([first, (first + step) % size], 1)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks, batches, consecutive, send
+from hck.backend.random import Random, RandomLike, as_random
 from hck.kernels import Kernel
 from hck.partition.centres import kmeans_centres
 from hck.partition.rules import as_vectors
@@ -50,7 +51,7 @@ class Landmarks:
 
 
 def choose_landmarks(
-    how: LandmarksLike, points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator
+    how: LandmarksLike, points: Points, tree: Tree, rank: int, kernel: Kernel, generator: RandomLike
 ) -> Landmarks:
     """Choose landmarks for every inner node.
 
@@ -82,27 +83,27 @@ def choose_landmarks(
         check_same_kind(how.points, points)
         return how
     if isinstance(how, str):
-        return _CHOOSERS[how](points, tree, rank, kernel, generator)
+        return _CHOOSERS[how](points, tree, rank, kernel, as_random(generator))
     return _given(how, points, tree)
 
 
-def _uniform(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
+def _uniform(points: Points, tree: Tree, rank: int, kernel: Kernel, random: Random) -> Landmarks:
     size = tree.host.size[tree.host.inner]
-    sample, start = sample_without_replacement(size, rank, generator), tree.start[tree.inner]
+    sample, start = sample_without_replacement(size, rank, random, points.device), tree.start[tree.inner]
     return Landmarks(points, Blocks((start[:, None] + sample.index).where(sample.mask, -1), sample.full))
 
 
-def _same(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
-    sample = torch.randperm(len(points), generator=generator, device=points.device)[:rank]
+def _same(points: Points, tree: Tree, rank: int, kernel: Kernel, random: Random) -> Landmarks:
+    sample = random.permutation(len(points), points.device)[:rank]
     return Landmarks(points, Blocks(sample.expand(len(tree.inner), -1), full=True))
 
 
-def _none(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
+def _none(points: Points, tree: Tree, rank: int, kernel: Kernel, random: Random) -> Landmarks:
     return Landmarks(points, Blocks(torch.full((len(tree.inner), 1), -1, device=points.device), full=False))
 
 
-def _farthest(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
-    candidates = _uniform(points, tree, _CANDIDATES * rank, kernel, generator).blocks
+def _farthest(points: Points, tree: Tree, rank: int, kernel: Kernel, random: Random) -> Landmarks:
+    candidates = _uniform(points, tree, _CANDIDATES * rank, kernel, random).blocks
     width = candidates.index.shape[1]
     chosen = torch.full((len(tree.inner), min(rank, width)), -1, device=points.device)
     at_once = max(1, _VALUES_AT_ONCE // (width * (2 + points.values_per_point)))
@@ -132,12 +133,12 @@ def _farthest_in_block(points: Points, block: Blocks, count: int, kernel: Kernel
     return torch.stack(picks, 1)
 
 
-def _kmeans(points: Points, tree: Tree, rank: int, kernel: Kernel, generator: torch.Generator) -> Landmarks:
+def _kmeans(points: Points, tree: Tree, rank: int, kernel: Kernel, random: Random) -> Landmarks:
     vectors, metric = as_vectors(points), kernel.metric()
     scale = None if metric is None else metric.to(points.device, points.dtype)
     vectors = vectors if scale is None else vectors.scaled(1 / scale)
-    sample = _uniform(points, tree, _CANDIDATES * rank, kernel, generator).blocks.index
-    seed = generator.initial_seed() % 2**32
+    sample = _uniform(points, tree, _CANDIDATES * rank, kernel, random).blocks.index
+    seed = random.child(1).seed()
     sets = []
     for row in sample:
         centres = kmeans_centres(vectors, row[row >= 0], rank, max_iter=10, seed=seed)
@@ -186,43 +187,43 @@ def _like(x: PointsLike, points: Points) -> Points:
     return made
 
 
-def sample_without_replacement(size: Tensor, count: int, generator: torch.Generator) -> Blocks:
+def sample_without_replacement(size: Tensor, count: int, random: Random, device: torch.device) -> Blocks:
     """`count` different random numbers below size[i] for each i; all numbers where there are fewer.
 
-    `size` is in the CPU's memory; the numbers are where the generator is.
+    `size` is in the CPU's memory; the numbers are on the device. Those of i do not depend on the others'.
     """
-    device = generator.device
     width = min(count, int(size.max()))
     index = torch.full((len(size), width), -1, device=device)
     small = size <= 8 * width
     zero = torch.zeros_like(size)
     for batch in batches(zero, size.where(small, 0), lambda w, _: max(1, _VALUES_AT_ONCE // w), device):
-        key = torch.rand(batch.index.shape, generator=generator, device=device)
+        key = random.rows(batch.groups, batch.index.shape[1])
         if not batch.full:
             key = key.masked_fill(~batch.mask, 2.0)
         picked = key.argsort(1)[:, :width]
         index[batch.groups, : picked.shape[1]] = batch.index.gather(1, picked)
     big = (~small).nonzero().squeeze(1)
     if len(big):
-        index[send(big, device)] = _sample_by_rejection(send(size[big], device), width, generator)
+        index[send(big, device)] = _sample_by_rejection(
+            send(big, device), send(size[big], device), width, random
+        )
     return Blocks(index, bool((size >= width).all()))
 
 
-def _sample_by_rejection(size: Tensor, count: int, generator: torch.Generator) -> Tensor:
+def _sample_by_rejection(which: Tensor, size: Tensor, count: int, random: Random) -> Tensor:
     """Draw with repetition, and draw repeated numbers anew until there are none."""
     shape = (len(size), count)
     bound = size[:, None].to(torch.float64)
 
-    def draw() -> Tensor:
-        uniform = torch.rand(shape, generator=generator, device=size.device, dtype=torch.float64)
-        return (uniform * bound).long().clamp_max(size[:, None] - 1)
+    def draw(attempt: int) -> Tensor:
+        return (random.child(attempt).rows(which, count) * bound).long().clamp_max(size[:, None] - 1)
 
-    index = draw().sort(1).values
+    index, attempt = draw(1).sort(1).values, 1
     while True:
         repeated = torch.zeros(shape, dtype=torch.bool, device=size.device)
         repeated[:, 1:] = index[:, 1:] == index[:, :-1]
         if not repeated.any():
             # sorted so far; a random order, so that the first few are a sample too
-            shuffle = torch.rand(shape, generator=generator, device=size.device).argsort(1)
-            return index.gather(1, shuffle)
-        index = draw().where(repeated, index).sort(1).values
+            return index.gather(1, random.child(0).rows(which, count).argsort(1))
+        attempt += 1
+        index = draw(attempt).where(repeated, index).sort(1).values

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from hck.backend.random import Random
 from hck.hierarchy.leave_one_out import LeftOut
 from hck.points import PointsLike
 from hck.process.process import Process
@@ -52,13 +53,13 @@ class Mixture:
         left_out = [member.leave_one_out() for member in self.members]
         return LeftOut(*mix([one.mean for one in left_out], [one.variance for one in left_out]))
 
-    def sample(self, x: PointsLike, trend: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    def sample(self, x: PointsLike, trend: Tensor, count: int, random: Random) -> Tensor:
         """Draws at new points, each from a tree drawn at random; see `Process.sample`."""
-        which = torch.randint(len(self.members), (count,), generator=generator, device=generator.device)
+        which = random.child(0).integers(len(self.members), count, self.members[0].y.device)
         counts = torch.bincount(which, minlength=len(self.members)).tolist()
         drawn = [
-            member.sample(x, trend, number, generator)
-            for member, number in zip(self.members, counts, strict=True)
+            member.sample(x, trend, number, random.child(1 + i))
+            for i, (member, number) in enumerate(zip(self.members, counts, strict=True))
             if number
         ]
         return torch.cat(drawn, 1)[:, which.argsort(stable=True).argsort()]

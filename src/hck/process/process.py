@@ -8,6 +8,7 @@ from torch import Tensor
 
 from hck.approximations import Approximation, Factorization, Predictor, Solution
 from hck.approximations.factorization import needs_factorization
+from hck.backend.random import RandomLike, as_random
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
 from hck.hierarchy.likelihood import half_covariance, least_squares
 from hck.points import PointsLike
@@ -80,23 +81,21 @@ class Process:
         return self.factorization.covariance(x) + rest @ rest.mT
 
     @torch.no_grad()
-    def sample(
-        self, x: PointsLike, trend: Tensor, count: int, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def sample(self, x: PointsLike, trend: Tensor, count: int, generator: RandomLike = None) -> Tensor:
         """Latent functions given the observations, at new points: shape (points, count).
 
         With trees and with features at any number of points; else for some thousands of them at most.
         """
         device = self.y.device
-        generator = torch.Generator(device).manual_seed(0) if generator is None else generator
-        values, errors = self.factorization.sample(x, count, generator)
+        random = as_random(generator)
+        values, errors = self.factorization.sample(x, count, random.child(0))
         values = values + self.predict(x, trend)[:, None]
         if self.trend is None:
             return values
         if errors is None:
             half = self._half
             size = half.shape[1], count
-            shift = half @ torch.randn(size, generator=generator, dtype=self.y.dtype, device=device).to(half)
+            shift = half @ random.child(1).normal(size, self.y.dtype, device).to(half)
         else:  # β of what the draws make of the observations
             shift = least_squares(self.precision, self.solution.weights[:, 1:].double().mT @ errors.double())
         return values + self._unexplained(x, trend, shift)

@@ -4,7 +4,6 @@ import time
 from dataclasses import asdict, replace
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 
 from hck.approximations import Approximation
@@ -125,8 +124,8 @@ def _refine(best: Candidate, contest: Contest, shape: Shape) -> float:
     """The alpha that suits an approximation of another kind than trees best."""
     some, loss = contest.sample(_REFINED)
     settings = for_other_points(shape.apply(replace(contest.settings, verbose=False)), some.points)
-    generator = torch.Generator(some.points.device).manual_seed(contest.rng.randint(2**31 - 1))
-    return refined_alpha(best.alpha, approximate(best.kernel, some.points, settings, generator), some, loss)
+    seed = contest.rng.randint(2**31 - 1)
+    return refined_alpha(best.alpha, approximate(best.kernel, some.points, settings, seed), some, loss)
 
 
 def refined_alpha(start: float, made: Approximation, some: Observations, loss: Loss) -> float:

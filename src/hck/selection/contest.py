@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 
 from hck.approximations.hierarchical import make_blueprint
 from hck.approximations.make import for_other_points
@@ -29,8 +28,7 @@ def scout(kernel: Kernel, points: Points, settings: Settings, seed: int) -> Blue
     """A tree over some of the points, to compare kernels with."""
     kind = settings.approximation if settings.approximation in FLAT else "hierarchical"
     settings = for_other_points(replace(settings, approximation=kind, verbose=False), points)
-    generator = torch.Generator(points.device).manual_seed(seed)
-    return make_blueprint(kernel.to(points.device, points.dtype), points, settings, generator)
+    return make_blueprint(kernel.to(points.device, points.dtype), points, settings, seed)
 
 
 @dataclass(frozen=True)

@@ -123,10 +123,7 @@ def search(
     seeds = np.random.RandomState(random_state).randint(2**31 - 1, size=n_trees).tolist()
     settings = Settings(**{"rank": 128, **options})
     first = kernels[0].to(points.device, points.dtype)
-    trees = [
-        make_blueprint(first, points, settings, torch.Generator(points.device).manual_seed(seed))
-        for seed in seeds
-    ]
+    trees = [make_blueprint(first, points, settings, seed) for seed in seeds]
 
     def attempt(kernel: Kernel, ridges: Sequence[float]) -> list[Trial]:
         here = kernel.to(points.device, points.dtype)
