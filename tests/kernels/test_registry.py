@@ -10,6 +10,7 @@ from torch import exp, log
 from hck.approximations import TreeKernel
 from hck.backend.blocks import Blocks
 from hck.backend.kernels import Formula
+from hck.backend.random import as_random
 from hck.branches.ridge import ridge
 from hck.cli._options import KERNELS
 from hck.hierarchy.blueprint import Blueprint
@@ -88,9 +89,9 @@ def test_slope_is_the_derivative(name):
 
 @every_kernel
 def test_spectral_draws_have_the_kernel_as_their_mean(name):
-    kernel, generator = make_kernel(name), torch.Generator().manual_seed(0)
+    kernel, random = make_kernel(name), as_random(0)
     try:
-        omega = kernel.draw_frequencies(3, 200_000, generator)
+        omega = kernel.draw_frequencies(3, 200_000, random)
     except ValueError as error:
         assert "spectral density" in str(error)  # noqa: PT017
         return

@@ -9,6 +9,7 @@ from hck.backend import cuts
 from hck.backend.cpu import halving
 from hck.backend.cuts import Halvings
 from hck.backend.machine import Machine
+from hck.backend.random import as_random
 from hck.kernels import Gaussian
 from hck.partition.cutter import Cutter, Frontier, grow
 from hck.partition.hyperplane import KD, RandomProjection
@@ -36,9 +37,7 @@ def frontiers(draw):
     distinct = draw(st.sampled_from([2, 5, 10**6]))
     value = torch.randint(distinct, (at,), generator=torch.Generator().manual_seed(1)).double()
     points = as_points(torch.zeros(at, 1, dtype=torch.float64))
-    frontier = Frontier(
-        order, torch.tensor(start), torch.tensor(sizes), points, Gaussian(), torch.Generator()
-    )
+    frontier = Frontier(order, torch.tensor(start), torch.tensor(sizes), points, Gaussian(), as_random(0))
     return frontier, value
 
 
@@ -70,7 +69,7 @@ def test_sizes():
         torch.tensor([4, 5]),
         as_points(torch.rand(9, 1)),
         Gaussian(),
-        torch.Generator(),
+        as_random(0),
     )
     assert frontier.halve(torch.rand(9))[2].tolist() == [[2, 2], [3, 2]]
 
@@ -81,7 +80,7 @@ def test_trust_makes_the_same_tree(kind, distinct):
     """Whether or not there are ties, which a cutter that trusts only notes."""
     x = torch.randint(distinct, (333, 3), generator=torch.Generator().manual_seed(0)).double()
     trees = [
-        grow(Frontier.root(as_points(x), Gaussian(), torch.Generator().manual_seed(5)), kind(), 10, trust)
+        grow(Frontier.root(as_points(x), Gaussian(), as_random(5)), kind(), 10, trust)
         for trust in (False, True)
     ]
     for field in ("parent", "start", "stop", "order"):
@@ -118,9 +117,7 @@ def test_all_levels_at_once_make_the_same_tree(monkeypatch, n, d, leaf_size, nea
     points = as_points(torch.rand(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
 
     def tree():
-        return grow(
-            Frontier.root(points, Gaussian(), torch.Generator().manual_seed(5)), RandomProjection(), leaf_size
-        )
+        return grow(Frontier.root(points, Gaussian(), as_random(5)), RandomProjection(), leaf_size)
 
     at_once = tree()
     monkeypatch.setattr(RandomProjection, "cut_all", Cutter.cut_all)
@@ -136,9 +133,7 @@ def test_close_halves_take_another_direction(monkeypatch):
     """In single precision, some medians of many points are within rounding."""
     x = torch.rand(40_000, 3, generator=torch.Generator().manual_seed(0))
     monkeypatch.setattr(halving, "_NEAR", 50_000)
-    root, again = (
-        Frontier.root(as_points(x), Gaussian(), torch.Generator().manual_seed(5)) for _ in range(2)
-    )
+    root, again = (Frontier.root(as_points(x), Gaussian(), as_random(5)) for _ in range(2))
     levels = RandomProjection().cut_all(root, 20)
     assert any(len(rule.directions) > 8 for _, rule in levels)
     tree = grow(again, RandomProjection(), 20)
@@ -151,11 +146,9 @@ def test_close_halves_take_another_direction(monkeypatch):
 def test_ties_are_mended_level_by_level():
     """With two values in each feature, a median is hardly ever between two projections."""
     x = torch.randint(2, (400, 3), generator=torch.Generator().manual_seed(0)).double()
-    root = Frontier.root(as_points(x), Gaussian(), torch.Generator().manual_seed(5))
-    state = root.generator.get_state()
+    root = Frontier.root(as_points(x), Gaussian(), as_random(5))
     assert RandomProjection().cut_all(root, 10) is None
     assert torch.equal(root.order, torch.arange(400))
-    assert torch.equal(root.generator.get_state(), state)
 
 
 values = st.sampled_from(["normal", "heavy", "clustered", "ties", "equal", "infinite"])
@@ -176,7 +169,7 @@ def test_medians_of_any_values(kind, n, dtype, seed):
     }[kind].to(dtype)
     points = as_points(torch.zeros(n, 1, dtype=dtype))
     whole = torch.tensor([0]), torch.tensor([n])
-    frontier = Frontier(torch.arange(n), *whole, points, Gaussian(), torch.Generator())
+    frontier = Frontier(torch.arange(n), *whole, points, Gaussian(), as_random(0))
     below, above, child = frontier.halve(value)
     half, ordered = int(child[0, 0]), value.sort().values
     assert float(below[0]) == float(ordered[half - 1])

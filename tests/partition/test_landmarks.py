@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
+from hck.backend.random import as_random
 from hck.kernels import CallableKernel, Gaussian, Matern
 from hck.partition import Tree, choose_landmarks, known_landmarks, make_tree
 from hck.partition.landmarks import sample_without_replacement
@@ -107,7 +108,7 @@ def test_sparse_points_get_the_landmarks_of_dense_points(name, x):
 def test_samples_are_uniform(size, count):
     draws = 4000
     sizes = torch.full((draws,), size)
-    sample = sample_without_replacement(sizes, count, generator()).index
+    sample = sample_without_replacement(sizes, count, as_random(0), sizes.device).index
     assert all(len(set(row)) == count for row in sample.tolist())
 
     def check(counts, p):
@@ -123,7 +124,7 @@ def test_samples_are_uniform(size, count):
 
 def test_samples_of_groups_of_uneven_size():
     sizes = torch.tensor([1, 3, 8, 70, 500])
-    sample = sample_without_replacement(sizes, 8, generator())
+    sample = sample_without_replacement(sizes, 8, as_random(0), sizes.device)
     assert not sample.full
     assert sample.mask.sum(1).tolist() == [1, 3, 8, 8, 8]
     for row, size in zip(sample.index, sizes, strict=True):

@@ -76,7 +76,6 @@ class HierarchicalKernel:
         memory_budget : int, float, str or None
             For temporaries; see `hck.backend.memory.resolve_budget`.
         generator : torch.Generator or int, optional
-            On the device of the points.
         verbose : bool, default=False
             Show progress.
         """
