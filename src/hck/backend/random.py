@@ -40,13 +40,19 @@ class Random:
         out = torch.empty(shape, dtype=torch.float64, device=device)
         for first, part in _parts(out.view(-1)):
             counter = torch.arange(first, first + len(part), device=device)
-            part.copy_(self._uniform(counter))
+            part.copy_(_as_uniform(self._words(counter)))
         return out
 
     def rows(self, which: Tensor, width: int) -> Tensor:
         """The same, (rows, width), with rows of their own numbers: those that have the number which[i]."""
-        column = torch.arange(width, device=which.device)
-        return self._uniform((which[:, None] << 32) + column)
+        return _as_uniform(self._words(_places(which, width)))
+
+    def orders(self, which: Tensor, width: int) -> Tensor:
+        """A random order of `width` things for each number which[i]: keys to sort by, (rows, width), int32.
+
+        Two keys are equal once in 2³¹ pairs: the sort has to be a stable one.
+        """
+        return _shifted(self._words(_places(which, width)), 33).int()
 
     def normal(self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
         """Standard normal numbers, by Box and Muller's method in double precision."""
@@ -67,13 +73,12 @@ class Random:
         """A seed for others' generators."""
         return _mix(self.key + _GAMMA) >> 33
 
-    def _uniform(self, counter: Tensor) -> Tensor:
-        """The numbers at some places, which are overwritten."""
+    def _words(self, counter: Tensor) -> Tensor:
+        """64 random bits for each place, in the memory of the places."""
         z = counter.add_(1).mul_(_signed(_GAMMA)).add_(_signed(self.key))
         z.bitwise_xor_(_shifted(z, 30)).mul_(_signed(_FIRST))
         z.bitwise_xor_(_shifted(z, 27)).mul_(_signed(_SECOND))
-        z.bitwise_xor_(_shifted(z, 31))
-        return _shifted(z, 11).double().mul_(2.0**-53)
+        return z.bitwise_xor_(_shifted(z, 31))
 
 
 RandomLike: TypeAlias = Random | torch.Generator | int | None
@@ -86,6 +91,14 @@ def as_random(given: RandomLike) -> Random:
     if isinstance(given, torch.Generator):
         given = int(torch.randint(2**62, (1,), generator=given, device=given.device))
     return Random(_mix(_mix(given or 0) + _GAMMA))
+
+
+def _places(which: Tensor, width: int) -> Tensor:
+    return (which[:, None] << 32) + torch.arange(width, device=which.device)
+
+
+def _as_uniform(words: Tensor) -> Tensor:
+    return _shifted(words, 11).double().mul_(2.0**-53)
 
 
 def _parts(flat: Tensor) -> list[tuple[int, Tensor]]:

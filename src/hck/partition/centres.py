@@ -52,6 +52,7 @@ class KMeans(Cutter):
     """
 
     measures = True
+    looks_at_some = True
     arguments = ("n_children",)
 
     def __init__(self, n_children: int = 4) -> None:

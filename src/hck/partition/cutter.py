@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from hck.backend.blocks import Segments, send
+from hck.backend.blocks import Segments, batches, send
 from hck.backend.cuts import halves, separate
 from hck.backend.kinds import kind_of
 from hck.backend.random import Random
@@ -17,6 +17,8 @@ from hck.kernels.placement import check_lengthscales
 from hck.partition.rules import Rule, as_vectors
 from hck.partition.tree import Tree
 from hck.points import Points
+
+_VALUES_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,15 @@ class Cutter(ABC):
     measures : bool
         Whether it measures distances, which are then those of the kernel: where that has a lengthscale for
         each feature, points are divided by them.
+    looks_at_some : bool
+        Whether it looks at some of a node's points only: then they come in the order of their rows, which
+        devices share.
     arguments : tuple of str
         The parameters of its constructor, which are attributes too, for saved models.
     """
 
     measures: ClassVar[bool] = False
+    looks_at_some: ClassVar[bool] = False
     arguments: ClassVar[tuple[str, ...]] = ()
 
     def check(self, points: Points) -> None:
@@ -134,6 +140,8 @@ def _grow(root: Frontier, cutter: Cutter, leaf_size: int, factor: Tensor | None)
             break
         random = root.random.child(len(rules))
         frontier = replace(root, start=starts[-1][big], size=sizes[-1][big], random=random)
+        if rules and cutter.looks_at_some:
+            _sort(order, frontier.start, frontier.size)
         child, rule = cutter.cut(frontier) if done is None else done[len(rules)]
         rules.append(rule if factor is None else rule.after_scaling(factor))
         begin = frontier.start[:, None] + child.cumsum(1) - child
@@ -144,12 +152,24 @@ def _grow(root: Frontier, cutter: Cutter, leaf_size: int, factor: Tensor | None)
         sizes.append(child[real])
     parent, start = torch.cat(parents), torch.cat(starts)
     host = Tree(parent, start, start + torch.cat(sizes), order, tuple(rules))
+    _sort(order, start[host.leaves], host.size[host.leaves])
     if kind_of(device).is_host:
         return host
     parent, start, stop = (send(part, device) for part in (parent, start, host.stop))
     tree = Tree(parent, start, stop, order, tuple(rules))
     tree.__dict__["host"] = host
     return tree
+
+
+def _sort(order: Tensor, start: Tensor, size: Tensor) -> None:
+    """Put the points of each node in the order of their rows: devices leave them in other orders."""
+    for batch in batches(start, size, lambda width, _: max(1, _VALUES_AT_ONCE // width), order.device):
+        rows = order[batch.safe] if batch.full else order[batch.safe].where(batch.mask, len(order))
+        rows = rows.sort(1).values
+        if batch.full:
+            order[batch.index] = rows
+        else:
+            order[batch.index[batch.mask]] = rows[batch.mask]
 
 
 def leaf_size_for(n: int, rank: int) -> int:

@@ -128,6 +128,8 @@ class RandomProjection(HyperplaneCutter):
 class PCA(HyperplaneCutter):
     """The principal axis of each node's points, by power iteration on their covariance."""
 
+    looks_at_some = True
+
     def directions(self, frontier: Frontier) -> tuple[Tensor, Tensor]:
         nodes, points = len(frontier), as_vectors(frontier.points)
         start, size = frontier.sent

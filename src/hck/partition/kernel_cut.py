@@ -67,6 +67,8 @@ class KernelCut(Cutter):
     are tied, a random combination of more points takes the place of φ(p) − φ(q).
     """
 
+    looks_at_some = True
+
     def cut(self, frontier: Frontier) -> tuple[Tensor, Rule]:
         poles, weights, below, above, child = _attempt(frontier, _POLES[0])
         for count in _POLES[1:]:

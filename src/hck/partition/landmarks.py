@@ -197,10 +197,10 @@ def sample_without_replacement(size: Tensor, count: int, random: Random, device:
     small = size <= 8 * width
     zero = torch.zeros_like(size)
     for batch in batches(zero, size.where(small, 0), lambda w, _: max(1, _VALUES_AT_ONCE // w), device):
-        key = random.rows(batch.groups, batch.index.shape[1])
+        key = random.orders(batch.groups, batch.index.shape[1])
         if not batch.full:
-            key = key.masked_fill(~batch.mask, 2.0)
-        picked = key.argsort(1)[:, :width]
+            key = key.masked_fill(~batch.mask, torch.iinfo(key.dtype).max)
+        picked = key.argsort(dim=1, stable=True)[:, :width]
         index[batch.groups, : picked.shape[1]] = batch.index.gather(1, picked)
     big = (~small).nonzero().squeeze(1)
     if len(big):
@@ -224,6 +224,6 @@ def _sample_by_rejection(which: Tensor, size: Tensor, count: int, random: Random
         repeated[:, 1:] = index[:, 1:] == index[:, :-1]
         if not repeated.any():
             # sorted so far; a random order, so that the first few are a sample too
-            return index.gather(1, random.child(0).rows(which, count).argsort(1))
+            return index.gather(1, random.child(0).orders(which, count).argsort(dim=1, stable=True))
         attempt += 1
         index = draw(attempt).where(repeated, index).sort(1).values
