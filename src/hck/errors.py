@@ -1,10 +1,14 @@
 """The errors and warnings that are hck's own."""
 
-__all__ = ["ModelFileError", "NotPositiveDefiniteError", "NumericalWarning"]
+__all__ = ["ModelFileError", "NotPositiveDefiniteError", "NumericalWarning", "RunFileError"]
 
 
 class ModelFileError(ValueError):
     """A saved model that is damaged, incomplete, altered, or written by a newer version."""
+
+
+class RunFileError(ModelFileError, OSError):
+    """A file of a run on disk, stopped or finished, that is damaged, missing, or of another run."""
 
 
 class NotPositiveDefiniteError(ValueError):

@@ -29,7 +29,7 @@ from hck.estimators.classifier import HCKClassifier
 from hck.estimators.parameters import Weights, assign, described
 from hck.estimators.regressor import HCKRegressor
 from hck.kernels import Kernel
-from hck.outofcore.job import Job
+from hck.outofcore.job import MESSAGES, MODEL, PLAN, POINTS, Job
 from hck.outofcore.rows import as_rows
 from hck.outofcore.store import Pieces, train
 from hck.outofcore.training import Training
@@ -37,7 +37,6 @@ from hck.preparation.arrays import PointsLike, TargetsLike
 from hck.preparation.survey import as_numbers
 from hck.selection import Selection
 
-_PLAN, _MODEL = "plan", "model"
 _NOT_KEPT = ("device", "random_state")  # of parameters, in a model
 _MAY_CHANGE = ("memory_budget", "verbose")  # while a run goes on
 
@@ -96,12 +95,12 @@ class DiskRidge(BranchedRidge):
         kept = {name: value for name, value in self._given_plain().items() if name not in _MAY_CHANGE}
         data = {"X": table.rows.fingerprint(), "y": table.target.fingerprint()}
         with job.alone():
-            job.claim({"class": type(self).__name__, **kept, **data}, type(self)()._given_plain(), _PLAN)
-            known = job.once(_PLAN, lambda: self._settle(table))
-            if not job.has(_MODEL):
+            job.claim({"class": type(self).__name__, **kept, **data}, type(self)()._given_plain())
+            known = job.once(PLAN, lambda: self._settle(table))
+            if not job.has(MODEL):
                 self._work(job, known, table)
-            job.forget("points", "messages")
-        self._adopt(job, job.load(_MODEL))
+            job.forget(POINTS, MESSAGES)
+        self._adopt(job, job.load(MODEL))
         return self
 
     def _settle(self, table: Training) -> dict[str, Any]:
@@ -133,11 +132,11 @@ class DiskRidge(BranchedRidge):
         every = probe_every(table.n) if self.leave_one_out else None
         settings = replace(known["plan"].settings, memory_budget=self.memory_budget)
         plan = replace(known["plan"], settings=settings, every=every)
-        spool = table.deal(job.folder / "points", plan, known["coding"])
+        spool = table.deal(job, plan, known["coding"])
         probes = train(job, plan, spool, bool(self.verbose))
         if probes is not None:
             known = {**known, "left_out": (probes.number, probes.observed, probes.predicted)}
-        job.keep(_MODEL, known)
+        job.keep(MODEL, known)
 
     def _adopt(self, job: Job, known: dict[str, Any]) -> None:
         """Become what a finished job has found."""
@@ -192,9 +191,9 @@ class DiskRidge(BranchedRidge):
         """
         place = cls(device=device)._resolve_device(None)
         job = Job(Path(folder), place)
-        if not job.has(_MODEL):
+        if not job.has(MODEL):
             raise FileNotFoundError(f"{folder} holds no finished model")
-        known = job.load(_MODEL)
+        known = job.load(MODEL)
         model = cls(**{**known["parameters"], "memory_budget": memory_budget, "device": device})
         model.folder = folder
         model._adopt(job, known)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,28 +13,38 @@ import numpy as np
 import torch
 
 from hck.backend.files import replacing
+from hck.errors import ModelFileError, RunFileError
+from hck.outofcore.sealed import sealed, unsealed
 from hck.persistence.encode import Encoder
 from hck.persistence.model import read_parts, write_parts
 
+PLAN, MODEL = "plan", "model"  # the first step and the last
+POINTS, MESSAGES, BRANCHES = "points", "messages", "branches"  # what is between
 _SETTINGS, _LOCK = "job.json", "lock"
+_LABEL = {"run", "step", "value"}  # what is written of a step
 T = TypeVar("T")
 
 
 class Job:
-    """Results of finished steps, by name, which are loaded to a device."""
+    """Results of finished steps, by name, which are loaded to a device.
+
+    Each is written with its name and a number drawn for the run, `run`, which the first that is loaded tells;
+    what was made under another name or by another run is refused. Runs of earlier versions have none, "".
+    """
 
     def __init__(self, folder: Path, device: torch.device) -> None:
         self.folder, self.device = folder.resolve(), device
+        self.run: str | None = None
 
-    def claim(self, settings: Mapping[str, object], defaults: Mapping[str, object], first: str) -> None:
+    def claim(self, settings: Mapping[str, object], defaults: Mapping[str, object]) -> None:
         """Put parameters and fingerprints of data into the folder, or see that they are the same.
 
         Those that a run lacks, since an earlier version did not have them, count as their `defaults`. Until
-        the `first` step is done, settings may change.
+        there is a plan, settings may change.
         """
         path, mine = self.folder / _SETTINGS, _digests(settings)
-        if self.has(first) and path.exists():
-            usual, other = _digests(defaults), json.loads(path.read_text())
+        if self.has(PLAN):
+            usual, other = _digests(defaults), unsealed(path, self._remedy(PLAN))
             every = {*mine, *other}
             changed = [name for name in every if {**usual, **mine}.get(name) != {**usual, **other}.get(name)]
             if changed:
@@ -42,8 +53,10 @@ class Job:
                     "folder, or remove this one"
                 )
             return
+        if any((self.folder / name).exists() for name in (POINTS, MESSAGES, BRANCHES, MODEL)):
+            raise RunFileError(f"{self.folder / PLAN} is missing: {self._remedy(PLAN)}")
         with replacing(path) as draft:
-            draft.write_text(json.dumps(mine, indent=1))
+            draft.write_text(sealed(mine, indent=1))
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -57,7 +70,10 @@ class Job:
         elif self.folder.exists() and not self.folder.is_dir():
             raise FileExistsError(f"{self.folder} is a file: choose another name for the folder")
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / _LOCK).open("w") as file:
+        lock = self.folder / _LOCK
+        if lock.exists() and not lock.is_file():
+            raise RunFileError(f"{lock} is no file: remove it")
+        with lock.open("w") as file:
             if not _lock(file):
                 raise RuntimeError(f"another process is at work in {self.folder}")
             yield
@@ -74,12 +90,34 @@ class Job:
 
     def keep(self, name: str, value: object) -> None:
         """Write a result, whole or not at all."""
+        self.run = secrets.token_hex(8) if self.run is None else self.run
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_parts(path, value, self.device)
+        write_parts(path, {"run": self.run, "step": name, "value": value}, self.device)
 
     def load(self, name: str) -> Any:
-        return read_parts(self.folder / name, self.device)
+        """A result, as it was written by this run; or a RunFileError that says what to do."""
+        path = self.folder / name
+        if not self.has(name):
+            raise RunFileError(f"{path} is missing: {self._remedy(name)}")
+        try:
+            found = read_parts(path, self.device)
+        except ModelFileError as error:
+            raise RunFileError(f"{path} is damaged ({error}): {self._remedy(name)}") from error
+        if not isinstance(found, dict) or set(found) != _LABEL:  # of an earlier version
+            found = {"run": "", "step": name, "value": found}
+        self.run = found["run"] if self.run is None else self.run
+        if (found["run"], found["step"]) != (self.run, name):
+            raise RunFileError(f"{path} is not of this run, or not of this step: {self._remedy(name)}")
+        return found["value"]
+
+    def _remedy(self, name: str) -> str:
+        """What to do where a result is not as it was written: all rests upon the plan, and only upon it."""
+        if name == PLAN:
+            return f"remove {self.folder}, and begin again"
+        gone = dict.fromkeys(str(self.folder / each) for each in (name, MODEL) if self.has(each))
+        removed = f"remove {' and '.join(gone)}, and " if gone else ""
+        return f"{removed}call fit with the same data; what else is finished is kept"
 
     def forget(self, *names: str) -> None:
         """Remove folders, and what interrupted writes have left behind."""

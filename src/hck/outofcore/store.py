@@ -7,7 +7,7 @@ import torch
 
 from hck.backend.progress import track
 from hck.branches import Message, Piece, Plan, Probes, Reply, drive
-from hck.outofcore.job import Job
+from hck.outofcore.job import BRANCHES, MESSAGES, Job
 from hck.outofcore.spool import Spool
 
 
@@ -27,7 +27,7 @@ class OnDisk:
 
     def up(self) -> Iterator[tuple[int, list[Message]]]:
         todo = {tree: self._todo(tree) for tree in range(len(self.plan.trunks))}
-        every = [(tree, k) for tree, mine in todo.items() for k in mine]
+        every = [(tree, k) for tree, mine in todo.items() if mine for k in self.plan.branches[tree]]
         for tree, k in track([p for p in every if not self.job.has(_message(*p))], "Branches: up", self.show):
             self.job.keep(_message(tree, k), self.plan.up(tree, k, self.spool.read(tree, k)))
         return (
@@ -81,8 +81,8 @@ class Pieces:
 
 
 def piece_name(tree: int, branch: int) -> str:
-    return f"branches/{tree}-{branch}"
+    return f"{BRANCHES}/{tree}-{branch}"
 
 
 def _message(tree: int, branch: int) -> str:
-    return f"messages/{tree}-{branch}"
+    return f"{MESSAGES}/{tree}-{branch}"

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from pathlib import Path
 
 import numpy as np
 
 from hck.backend.progress import track
 from hck.branches import Plan
+from hck.errors import RunFileError
+from hck.outofcore.job import POINTS, Job
 from hck.outofcore.rows import ParquetRows, Readable, Rows, as_rows
-from hck.outofcore.spool import Spool
+from hck.outofcore.spool import Spool, record_of
 from hck.preparation.coding import Coding, Tally, as_labels
 from hck.preparation.sample import Sample, draw_rows
 from hck.preparation.survey import Chunk, Survey, as_numbers
@@ -66,15 +67,16 @@ class Training:
         known, some = reduce(add, surveys), Chunk.join(drawn)
         return Sample(some.x, some.y, known.moments), known.targets
 
-    def deal(self, folder: Path, plan: Plan, coding: Coding) -> Spool:
-        """Every row in the files of its branches, one for each tree."""
+    def deal(self, job: Job, plan: Plan, coding: Coding) -> Spool:
+        """Every row in the files of its branches, one for each tree, in the folder of a job."""
         columns, first = len(coding.intercept), as_numbers(next(self.rows.blocks(1)), self.rows.called)
-        spool = Spool(folder, [len(each) for each in plan.branches], self.features, columns, first.dtype)
+        record = record_of(self.features, columns, first.dtype)
+        spool = Spool(job.folder / POINTS, [len(each) for each in plan.branches], record, job.run or "")
         for _, chunk in self._chunks(spool.done, columns, "Deal rows to branches"):
             parts = [plan.split(tree, chunk.x) for tree in range(len(plan.trunks))]
             spool.add(chunk.x, coding(chunk.y), parts)
         if any(sum(counts) != self.n for counts in spool.counts):
-            raise OSError(f"{spool.folder} is not as it was written: remove {spool.folder.parent}")
+            raise RunFileError(f"{spool.folder} is not as it was written: remove it, and call fit again")
         uneven = max(max(counts) * len(counts) / self.n for counts in spool.counts)
         if uneven > _UNEVEN:
             warnings.warn(
