@@ -129,7 +129,7 @@ def test_a_branch_of_a_finished_run_is_made_again(few, finished, copy):
     X, y, new = few
     folder = copy(finished[0])
     flip(folder / "branches" / "0-1" / "tensors.safetensors")
-    with pytest.raises(RunFileError, match="0-1 and .*model, and call fit with the same data"):
+    with pytest.raises(RunFileError, match=r"0-1 and .*model, and call fit with the same data"):
         DiskHCKRegressor.open(folder).predict(new)
     shutil.rmtree(folder / "branches" / "0-1")
     with pytest.raises(RunFileError, match="0-1 is missing"):

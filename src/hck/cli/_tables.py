@@ -57,16 +57,19 @@ def check_task(task: str, y: np.ndarray, path: Path) -> None:
 
 
 def for_model(
-    model: Estimator, path: Path, target: str | None = None, part: str | None = None
+    model: Estimator, path: Path, target: str | None = None, part: str | None = None, scored: bool = False
 ) -> tuple[Features, np.ndarray | None]:
-    """The features that a model was trained with, and the target if the table has it."""
+    """The features that a model was trained with, and the target if the table has it.
+
+    Unless predictions are to be `scored`, the target may be missing in some records, or in all.
+    """
     # LIBSVM text leaves out last columns that are 0, but a model knows how many there are.
     width = model.n_features_in_ if format_of(path) == "libsvm" else None
-    table = read_table(path, part=_part(path, part, "test"), n_features=width)
+    table = read_table(path, part=_part(path, part, "test"), n_features=width, target_needed=scored)
     if hasattr(table.X, "columns"):
         name = target or getattr(model, "notes_", {}).get("target")
         if name is not None and (target is not None or name in table.X.columns):
-            table = table.with_target(name, path.name)
+            table = table.with_target(name, path.name, scored)
     elif target is not None:
         raise ValueError(f"{path.name} says what its target is: leave --target out")
     return _arranged(model, table.X, path), table.y
@@ -76,7 +79,7 @@ def for_scoring(
     model: Estimator, path: Path, target: str | None, part: str | None
 ) -> tuple[Features, np.ndarray]:
     """The features, and the target, which must be there and of the kind that a model predicts."""
-    X, y = for_model(model, path, target, part)
+    X, y = for_model(model, path, target, part, scored=True)
     if y is None:
         raise ValueError(f"{path.name} does not have the target; name it with --target")
     if not hasattr(model, "classes_"):

@@ -3,6 +3,7 @@
 import bz2
 import csv
 import gzip
+import io
 import lzma
 import warnings
 import zlib
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file
@@ -25,38 +26,74 @@ if TYPE_CHECKING:
 OPEN: dict[str, Callable[..., IO]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
 
 
-def read_csv(path: Path, target: str | int | None) -> Table:
+_DAMAGE = (EOFError, OSError, lzma.LZMAError, zlib.error)
+
+
+class _NullError(ValueError):
+    """A null byte was read."""
+
+
+class _WithoutNulls(io.RawIOBase):
+    """Bytes of a file, with an error at the first that is null: parsers end a field there, or take it in."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self.file.read(len(buffer))
+        if b"\0" in found:
+            raise _NullError
+        buffer[: len(found)] = found
+        return len(found)
+
+
+def read_csv(path: Path) -> Table:
     """A CSV file whose first line has the names."""
     pd = _pandas()
     try:
-        with warnings.catch_warnings():
+        with (
+            warnings.catch_warnings(),
+            OPEN.get(path.suffix, open)(path, "rb") as raw,
+            io.BufferedReader(_WithoutNulls(raw)) as file,
+        ):
             warnings.simplefilter("error", pd.errors.ParserWarning)  # says that fields were dropped
-            frame = pd.read_csv(path, index_col=False)
+            frame = pd.read_csv(file, index_col=False, encoding="utf-8")
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path.name} is empty") from None
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         raise ValueError(f"{path.name} is ragged: some lines have more fields than names: {error}") from None
+    except _NullError:
+        raise ValueError(
+            f"{path.name} has null bytes, which text has not: it is damaged, or of another format or "
+            "encoding (CSV is read as UTF-8)"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} is not UTF-8, write it as such: {error}") from None
+    except _DAMAGE as error:
+        raise ValueError(f"{path.name} could not be read, it may be damaged: {error}") from None
     if frame.shape[1] > 1 and frame.iloc[:, -1].isna().any():  # a line that is too short looks like this
         _refuse_short_lines(path, frame.shape[1])
-    return _table(frame, target, path)
+    return _table(frame, path)
 
 
-def read_parquet(path: Path, target: str | int | None) -> Table:
+def read_parquet(path: Path) -> Table:
     """A Parquet file."""
     pd = _pandas()
     try:
         frame = pd.read_parquet(path, engine="pyarrow")
     except ImportError:
         raise ImportError("Parquet files are read with pyarrow: pip install pyarrow") from None
-    return _table(frame, target, path)
+    return _table(frame, path)
 
 
-def _table(frame: "pd.DataFrame", target: str | int | None, path: Path) -> Table:
+def _table(frame: "pd.DataFrame", path: Path) -> Table:
     names = [str(name) for name in frame.columns]
     if len(frame) == 0:
         raise ValueError(f"{path.name} has no records, only the names {listed(names)}")
-    table = Table(frame, None, names)
-    return table if target is None else table.with_target(target, path.name)
+    return Table(frame, None, names)
 
 
 def _refuse_short_lines(path: Path, width: int) -> None:
@@ -78,7 +115,9 @@ def _pandas() -> ModuleType:
     return pandas
 
 
-def read_libsvm(path: Path, n_features: int | None = None, show: bool = False) -> Table:
+def read_libsvm(
+    path: Path, n_features: int | None = None, show: bool = False, target_needed: bool = True
+) -> Table:
     """LIBSVM text: a line for each record, a target and then pairs index:value; what is 0 is left out.
 
     Indices may begin at 1, as they should, or at 0; without `n_features` the largest says how many there are.
@@ -91,17 +130,22 @@ def read_libsvm(path: Path, n_features: int | None = None, show: bool = False) -
             OPEN.get(path.suffix, nullcontext)(counted) as file,
         ):
             X, y = load_svmlight_file(file)
+    except OverflowError:
+        raise ValueError(
+            f"{path.name} has an index beyond 2,147,483,647, the most that is possible"
+        ) from None
     except ValueError as error:
         raise ValueError(
             f"{path.name} is not LIBSVM text, whose lines are 'target index:value index:value ...' with "
             f"numbers in ascending order of the indices: {error}"
         ) from None
-    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+    except _DAMAGE as error:
         raise ValueError(f"{path.name} could not be read, it may be damaged: {error}") from None
     if len(y) == 0:
         raise ValueError(f"{path.name} has no records")
     if n_features is not None and X.shape[1] > n_features:
         raise ValueError(f"{path.name} has {X.shape[1]} columns, but there should be {n_features}")
     X.resize(len(y), n_features or X.shape[1])
-    refuse_missing(np.isnan(y), "the target", path.name)
+    if target_needed:
+        refuse_missing(np.isnan(y), "the target", path.name)
     return Table(X, y)

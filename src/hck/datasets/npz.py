@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from hck.backend.files import replacing
 from hck.datasets.table import Table, refuse_missing
+from hck.points import check_sparse
 
 _PIECES = ("data", "indices", "indptr", "shape")
 _EXACT = (np.uint8, np.int16, np.float32)  # tried in this order
@@ -30,10 +31,13 @@ def opened(path: Path) -> Iterator[Mapping[str, np.ndarray]]:
         raise ValueError(f"{path.name} is damaged: {error}") from None
 
 
-def read_npz(path: Path, part: str | None = None) -> Table:
-    """X and y, or X_part and y_part. y may be absent."""
+def read_npz(path: Path, part: str | None = None, target_needed: bool = True) -> Table:
+    """X and y, or X_part and y_part. y may be absent, or have holes where it is not needed."""
     with opened(path) as arrays:
-        return _read_part(arrays, path, part)
+        table = _read_part(arrays, path, part)
+    if target_needed and table.y is not None and table.y.dtype.kind == "f":
+        refuse_missing(np.isnan(table.y), str(table.target_name), path.name)
+    return table
 
 
 def parts_of(path: Path) -> tuple[str | None, ...]:
@@ -62,22 +66,40 @@ def _read_part(arrays: Mapping[str, np.ndarray], path: Path, part: str | None) -
     if x in arrays:
         X: Any = arrays[x]
     elif all(f"{x}_{piece}" in arrays for piece in _PIECES):
-        data, indices, start, shape = (arrays[f"{x}_{piece}"] for piece in _PIECES)
-        X = sp.csr_matrix((data.astype(float), indices.astype(np.int32), start), shape=tuple(shape))
+        X = _csr([arrays[f"{x}_{piece}"] for piece in _PIECES], f"{path.name}: {x}")
     elif found := _parts(arrays):
         raise ValueError(f"{path.name} has the parts {', '.join(found)}: say which (part)")
     else:
         raise ValueError(f"{path.name} has no array {x!r}; it has {', '.join(arrays) or 'none'}")
+    _refuse_complex(X.dtype, x, path)
     if X.ndim != 2 or X.shape[0] == 0:
         raise ValueError(f"{path.name}: {x} must have a shape (n, d) with n > 0, got {X.shape}")
     if y not in arrays:
         return Table(X)
     target = arrays[y]
+    _refuse_complex(target.dtype, y, path)
     if target.shape != (X.shape[0],):
         raise ValueError(f"{path.name}: {y} must have the shape ({X.shape[0]},), got {target.shape}")
-    if target.dtype.kind == "f":
-        refuse_missing(np.isnan(target), y, path.name)
     return Table(X, target, target_name=y)
+
+
+def _refuse_complex(dtype: np.dtype, name: str, path: Path) -> None:
+    if dtype.kind == "c":
+        raise ValueError(f"{path.name}: {name} must be real numbers, got {dtype}")
+
+
+def _csr(pieces: list[np.ndarray], called: str) -> sp.csr_matrix:
+    """A CSR matrix of its data, indices, indptr and shape, or an error if they do not belong together."""
+    data, indices, start, shape = pieces
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
+        raise ValueError(f"{called}_shape must be two whole numbers, got {shape.tolist()!r}")
+    if indices.dtype.kind not in "iu" or start.dtype.kind not in "iu":
+        raise ValueError(f"{called}: indices and indptr must be integers, not {indices.dtype}, {start.dtype}")
+    try:
+        X = sp.csr_matrix((data, indices, start), shape=tuple(map(int, shape)))
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{called} is a malformed sparse matrix: {error}") from None
+    return check_sparse(X, called).astype(float)
 
 
 def _named(name: str, part: str | None) -> str:

@@ -16,6 +16,7 @@ def read_table(
     *,
     part: str | None = None,
     n_features: int | None = None,
+    target_needed: bool = True,
 ) -> Table:
     """Read a table from a file.
 
@@ -38,6 +39,8 @@ def read_table(
         Of an npz file with several parts, such as X_train, y_train, X_test and y_test: "train" or "test".
     n_features : int, default=None
         Of a LIBSVM file, where the last columns may be 0 in all records: how many there are.
+    target_needed : bool, default=True
+        Whether to refuse records whose target is missing. To predict, it is not needed.
 
     Returns
     -------
@@ -70,10 +73,11 @@ def read_table(
     if n_features is not None and form != "libsvm":
         raise ValueError(f"only LIBSVM files leave columns out: leave n_features={n_features!r} out")
     if form == "npz":
-        return read_npz(path, part)
+        return read_npz(path, part, target_needed)
     if form == "libsvm":
-        return read_libsvm(path, n_features)
-    return read_csv(path, target) if form == "csv" else read_parquet(path, target)
+        return read_libsvm(path, n_features, target_needed=target_needed)
+    table = read_csv(path) if form == "csv" else read_parquet(path)
+    return table if target is None else table.with_target(target, path.name, target_needed)
 
 
 def format_of(path: Path) -> str:

@@ -26,7 +26,7 @@ class Table:
     feature_names: list[str] | None = None
     target_name: str | None = None
 
-    def with_target(self, target: str | int, source: str = "the table") -> "Table":
+    def with_target(self, target: str | int, source: str = "the table", needed: bool = True) -> "Table":
         """The same records, with one of the columns of a frame as the target.
 
         Parameters
@@ -35,6 +35,8 @@ class Table:
             The column, by name or position.
         source : str
             What the table is called if it does not have this column, or if its values are missing.
+        needed : bool
+            Whether missing values are refused.
         """
         names = list(self.X.columns)
         if target in names:
@@ -44,7 +46,8 @@ class Table:
         else:
             raise ValueError(f"{source} has no column {target!r}; it has {listed(names)}")
         column, rest = self.X.iloc[:, where], self.X.drop(columns=names[where])
-        refuse_missing(column.isna().to_numpy(), f"the target {column.name!r}", source)
+        if needed:
+            refuse_missing(column.isna().to_numpy(), f"the target {column.name!r}", source)
         return Table(rest, np.asarray(column), [str(name) for name in rest.columns], str(column.name))
 
 

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_array
@@ -22,7 +23,7 @@ from hck.kernels import Kernel, make_kernel
 from hck.kernels.inputs import looks_like_objects
 from hck.partition import Cutter, Landmarks, Tree
 from hck.persistence.model import save
-from hck.points import Points, as_points, as_points_like
+from hck.points import Points, as_points, as_points_like, check_sparse
 from hck.preparation.arrays import PointsLike, TargetsLike, count, to_host
 from hck.preparation.categories import Categories
 from hck.preparation.scaling import Scaling
@@ -117,6 +118,7 @@ class HCKEstimator(BaseEstimator):
                 validate_data(self, X, skip_check_array=True, reset=reset)
             return check_array(self._categories(X), estimator=self, **_NUMBERS)
         if not isinstance(X, Tensor):
+            X = check_sparse(X) if sp.issparse(X) else X
             return validate_data(self, X, reset=reset, **_NUMBERS)
         _check_tensor(X)
         if reset:
@@ -130,7 +132,7 @@ class HCKEstimator(BaseEstimator):
         if isinstance(X, Tensor):
             _check_tensor(X)
         elif not self._takes_objects(X):
-            X = check_array(X, **_NUMBERS)
+            X = check_array(check_sparse(X) if sp.issparse(X) else X, **_NUMBERS)
         return X
 
     def _check_width(self, n_features: int) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 from hck.backend.kernels import Profile, requiring_gradient, wants_gradient
 from hck.kernels.inputs import Data, comparable, float_tensor, looks_like_objects, object_array
 from hck.kernels.placement import Block, Placement
+from hck.kernels.sparse_input import check_sparse
 
 Number: TypeAlias = float | Tensor  # of shape ()
 Parameter: TypeAlias = float | Tensor  # of shape () or, one for each feature, (d,)
@@ -136,7 +137,7 @@ class Kernel(ABC):
         if isinstance(a, Tensor) or isinstance(b, Tensor):
             return self.evaluate(*comparable(torch.as_tensor(a), torch.as_tensor(b)))
         if sp.issparse(a):
-            return self.evaluate(sp.csr_matrix(a), sp.csr_matrix(b)).detach().numpy()
+            return self.evaluate(check_sparse(a), check_sparse(b)).detach().numpy()
         return self.evaluate(*comparable(float_tensor(a), float_tensor(b))).detach().numpy()
 
     def __add__(self, other: "Kernel") -> "Kernel":

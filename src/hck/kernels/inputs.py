@@ -16,6 +16,8 @@ Positive: TypeAlias = ArrayLike | Tensor  # a positive number, or one for each f
 def float_tensor(x: ArrayLike) -> Tensor:
     """An array of numbers as a tensor of floating-point ones."""
     array = np.asarray(x)
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: expected real numbers, got {array.dtype}")
     return torch.from_numpy(
         np.require(array, array.dtype if array.dtype.kind == "f" else np.float64, ["C", "W"])
     )
@@ -24,6 +26,8 @@ def float_tensor(x: ArrayLike) -> Tensor:
 def comparable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Two blocks of points of one dtype, or ValueError if there are no values between them."""
     for x in (a, b):
+        if x.is_complex():
+            raise ValueError(f"Complex data not supported: expected real numbers, got {x.dtype}")
         if x.ndim < 2:
             raise ValueError(f"expected blocks of shape (*batch, n_points, n_features), got {tuple(x.shape)}")
     if a.shape[-1] != b.shape[-1]:

@@ -11,6 +11,7 @@ from hck.metrics import as_array, check_finite
 from hck.partition import Tree
 from hck.plotting.cut import MOST_POINTS, MOST_SHAPES, Cut, check_tree, describe_leaves, some_of
 from hck.plotting.style import PALETTE, Axes, panel, plain
+from hck.points import check_sparse
 from hck.preparation.arrays import PointsLike
 
 _MOST_DOMAINS = 128  # more cannot be told apart
@@ -97,7 +98,7 @@ def _two_columns(
     if len(chosen) != 2 or not all(isinstance(i, int | np.integer) and 0 <= i < d for i in chosen):
         raise ValueError(f"features must be two numbers of features, from 0 to {d - 1}, got {features!r}")
     if sp.issparse(X):
-        x = X.tocsc()[:, list(chosen)].toarray()
+        x = check_sparse(X)[:, list(chosen)].toarray()
     else:
         x = X.iloc[:, list(chosen)] if hasattr(X, "iloc") else X[:, list(chosen)]
     x = as_array(x).astype(float)

@@ -4,6 +4,7 @@ The rest of the package never asks what a point is. It asks for kernel values be
 (`cross`), and, to cut a domain by hyperplanes, for projections on directions.
 """
 
+from hck.kernels.sparse_input import check_sparse
 from hck.points.base import Points, PointsLike, VectorPoints, check_same_kind
 from hck.points.cross import KernelBlocks, cross, self_values
 from hck.points.dense import DensePoints
@@ -23,6 +24,7 @@ __all__ = [
     "as_points_like",
     "as_tensor",
     "check_same_kind",
+    "check_sparse",
     "cross",
     "self_values",
 ]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hck.kernels.inputs import object_array
+from hck.kernels.sparse_input import check_sparse
 from hck.points.base import Points, PointsLike, VectorPoints, check_same_kind
 from hck.points.dense import DensePoints
 from hck.points.objects import ObjectPoints
@@ -36,8 +37,10 @@ def as_points(
         return ObjectPoints(object_array(x), dtype, device)
     if sp.issparse(x):
         number = np.float64 if dtype == torch.float64 else np.float32
-        return SparsePoints(sp.csr_matrix(x).astype(number, copy=False), dtype, device)
+        return SparsePoints(check_sparse(x).astype(number, copy=False), dtype, device)
     tensor = x if isinstance(x, Tensor) else as_tensor(np.asarray(x, order="C"))
+    if tensor.is_complex():
+        raise ValueError(f"Complex data not supported: points must be real numbers, got {tensor.dtype}")
     if tensor.ndim != 2:
         raise ValueError(
             f"points must form a 2-D array (n_points, n_features), got shape {tuple(tensor.shape)}"
@@ -59,7 +62,7 @@ def as_points_like(x: PointsLike, points: Points) -> Points:
     if isinstance(points, SparsePoints) and not (sp.issparse(x) or isinstance(x, Points)):
         x = sp.csr_matrix(x.cpu().numpy() if isinstance(x, Tensor) else np.asarray(x))
     if isinstance(points, DensePoints) and sp.issparse(x):
-        x = x.toarray()
+        x = check_sparse(x).toarray()
     if isinstance(points, DensePoints) and isinstance(x, DensePoints):
         x = x.x  # perhaps of another dtype, or elsewhere
     made = as_points(x, points.dtype, points.device, objects=isinstance(points, ObjectPoints))
