@@ -151,8 +151,9 @@ def say(result: str | PrintedTable) -> None:
     console = Console()
     with console.capture() as printed:
         console.print(result, soft_wrap=isinstance(result, str), markup=False, highlight=False)
-    try:
-        sys.stdout.write(printed.get())
+    encoding = sys.stdout.encoding or "utf-8"
+    try:  # what the terminal has no letters for is written out
+        sys.stdout.write(printed.get().encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
     except BrokenPipeError:
         nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -1,5 +1,6 @@
 """Tables of data, as commands take them: read, and refused where nothing can be learned from them."""
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ _NUMBERS = ("regression", "gp")  # tasks whose targets are numbers
 
 def for_training(path: Path, target: str | None, part: str | None, task: str) -> tuple[Table, str]:
     """A table with a target, or an error that says how to name it; and what to learn, if task is "auto"."""
-    table = read_table(path, target, part=_part(path, part, "train"))
+    table = read_table(path, _typed(target), part=_part(path, part, "train"))
     if table.y is None:
         known = f" (it has {listed(table.feature_names)})" if table.feature_names else ""
         raise ValueError(f"--target is needed: the column of {path.name} to predict{known}")
@@ -67,7 +68,7 @@ def for_model(
     width = model.n_features_in_ if format_of(path) == "libsvm" else None
     table = read_table(path, part=_part(path, part, "test"), n_features=width, target_needed=scored)
     if hasattr(table.X, "columns"):
-        name = target or getattr(model, "notes_", {}).get("target")
+        name = _typed(target) or getattr(model, "notes_", {}).get("target")
         if name is not None and (target is not None or name in table.X.columns):
             table = table.with_target(name, path.name, scored)
     elif target is not None:
@@ -98,6 +99,13 @@ def rows(X: Features, which: np.ndarray | slice) -> Features:
 
 
 # Reading ---------------------------------------------------------------------------------------------
+
+
+def _typed(name: str | None) -> str | None:
+    """A name from the command line, which the C locale hands over byte by byte."""
+    if name is None or not any("\udc80" <= letter <= "\udcff" for letter in name):
+        return name
+    return os.fsencode(name).decode("utf-8", "surrogateescape")
 
 
 def _part(path: Path, part: str | None, usual: str) -> str | None:

@@ -106,4 +106,4 @@ def record_of(features: int, columns: int, dtype: np.dtype) -> np.dtype:
 
 def _checksum(records: np.ndarray, before: int = 0) -> int:
     """CRC-32 of records, after others."""
-    return zlib.crc32(records.view(np.uint8), before)
+    return zlib.crc32(records.view(np.uint8).data, before)

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from hck.backend.memory import free_bytes
 from hck.kernels.inputs import object_array
 from hck.kernels.sparse_input import check_sparse
 from hck.points.base import Points, PointsLike, VectorPoints, check_same_kind
@@ -36,6 +37,7 @@ def as_points(
     if objects:
         return ObjectPoints(object_array(x), dtype, device)
     if sp.issparse(x):
+        _refuse_wide(x.shape[1])
         number = np.float64 if dtype == torch.float64 else np.float32
         return SparsePoints(check_sparse(x).astype(number, copy=False), dtype, device)
     tensor = x if isinstance(x, Tensor) else as_tensor(np.asarray(x, order="C"))
@@ -46,6 +48,16 @@ def as_points(
             f"points must form a 2-D array (n_points, n_features), got shape {tuple(tensor.shape)}"
         )
     return DensePoints(tensor.to(device=device, dtype=dtype))
+
+
+def _refuse_wide(columns: int) -> None:
+    """Sparse points are projected on dense vectors, several at a time, which must fit into memory."""
+    needed = 8 * 4 * columns
+    if needed > 2**28 and needed > (free := free_bytes(torch.device("cpu"))):
+        raise MemoryError(
+            f"X has {columns:,} columns: dense vectors of so many take {needed / 1e9:,.1f} GB, but "
+            f"{free / 1e9:,.1f} are free. An index that large is often a mistake; else hash or select columns"
+        )
 
 
 def as_tensor(array: np.ndarray) -> Tensor:
