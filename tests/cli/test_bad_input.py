@@ -1,5 +1,7 @@
 """What is wrong is refused in one clear line, before anything is learned or written."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -149,3 +151,39 @@ def test_words_in_a_few_records_are_categories_if_the_numbers_are_few(hck, table
     assert hck("fit", "grades.csv", "--target", "price", "--fit-time", "0.2", "--out", "model")[0] == 0
     frame[frame.grade != "none"].to_csv("some.csv", index=False)  # read as numbers
     assert hck("evaluate", "model", "some.csv")[0] == 0
+
+
+def test_targets_that_nobody_needs(hck, files, table):
+    """Predictions do without them; scores say what is missing."""
+    frame = table(60, 3).drop(columns="kind")
+    frame.to_csv("few.csv", index=False)
+    hck("fit", "few.csv", "--target", "price", "--fit-time", "0.1", "--rank", "8", "--out", "model")
+    for name, holes in (("some.csv", [3]), ("all.csv.xz", range(60))):
+        frame.loc[list(holes), "price"] = np.nan
+        frame.to_csv(name, index=False)
+        assert hck("predict", "model", name, "--out", f"{name}.out")[0] == 0
+        assert (files / f"{name}.out").read_text().count("\n") == 61
+        code, _, said = hck("evaluate", "model", name)
+        assert code == 1
+        assert "the target 'price' is missing" in said
+
+
+def test_letters_that_a_terminal_does_not_have(hck, table, tmp_path, monkeypatch):
+    frame = table(60, 3).drop(columns=["kind", "town"]).rename(columns={"a": "größe", "price": "preis €"})
+    frame.to_csv("letters.csv.xz", index=False)
+    typed = "preis €".encode().decode("ascii", "surrogateescape")  # as the C locale hands it over
+    with (tmp_path / "printed").open("w", encoding="ascii") as ascii_only:
+        monkeypatch.setattr(sys, "stdout", ascii_only)
+        options = ("--fit-time", "0.1", "--rank", "8", "--out", "model")
+        code, _, said = hck("fit", "letters.csv.xz", "--target", typed, *options)
+    assert (code, said) == (0, "")
+    assert "preis \\u20ac" in (tmp_path / "printed").read_text()
+
+
+def test_a_malformed_matrix(hck, files):
+    pieces = {"X_data": np.ones(40), "X_indptr": np.arange(41), "X_shape": [40, 3], "y": np.arange(40.0)}
+    for far in (3, 10**9, -1):
+        np.savez("far.npz", X_indices=np.where(np.arange(40) == 5, far, 1), **pieces)
+        code, out, said = hck("fit", "far.npz", "--out", "m")
+        assert (code, out) == (1, "")
+        assert "far.npz: X is a malformed sparse matrix" in said

@@ -150,6 +150,40 @@ def test_wrong_input(data, tmp_path, monkeypatch):
         model.predict(np.where(np.arange(500)[:, None] == 7, np.nan, new))
 
 
+@pytest.fixture(scope="module")
+def little(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(100, 2)), rng.uniform(size=100)
+    return X, y, DiskHCKRegressor(**GIVEN, folder=tmp_path_factory.mktemp("little") / "model").fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["array", "memmap", "npy", "hdf5", "zarr", "frame", "objects"])
+@pytest.mark.parametrize("which", ["X", "y", "new"])
+def test_complex_numbers(little, tmp_path, kind, which):
+    """Whose imaginary part would be lost."""
+    X, y, trained = little
+    spoilt = (y if which == "y" else X) + 1j
+    np.save(tmp_path / "Z.npy", spoilt)
+    if kind == "hdf5":
+        with h5py.File(tmp_path / "Z.h5", "w") as file:
+            file["Z"] = spoilt
+    if kind == "zarr":
+        zarr.open_array(tmp_path / "Z.zarr", mode="w", shape=spoilt.shape, dtype="c16")[...] = spoilt
+    Z = {
+        "array": spoilt,
+        "memmap": np.load(tmp_path / "Z.npy", mmap_mode="r"),
+        "npy": tmp_path / "Z.npy",
+        "hdf5": f"{tmp_path}/Z.h5::Z",
+        "zarr": tmp_path / "Z.zarr",
+        "frame": pd.DataFrame(spoilt) if which != "y" else pd.Series(spoilt),
+        "objects": spoilt.astype(object),
+    }[kind]
+    model = trained if which == "new" else DiskHCKRegressor(**GIVEN, folder=tmp_path / "model")
+    given = {"X": (Z, y), "y": (X, Z), "new": (Z,)}[which]
+    with pytest.raises(ValueError, match=r"complex|Complex|numbers"):
+        (model.predict if which == "new" else model.fit)(*given)
+
+
 def test_parameters_of_estimators(tmp_path):
     model = DiskHCKRegressor(**SMALL, folder=tmp_path)
     assert clone(model).get_params()["folder"] == tmp_path
