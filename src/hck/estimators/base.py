@@ -19,6 +19,7 @@ from hck.approximations import Approximation, Iterative
 from hck.approximations.make import NAMES, approximate, for_other_points
 from hck.backend.device import resolve_device
 from hck.estimators.parameters import Predictions
+from hck.estimators.whole import keep_whole
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.inputs import looks_like_objects
 from hck.partition import Cutter, Landmarks, Tree
@@ -72,6 +73,10 @@ class HCKEstimator(BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        keep_whole(cls)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -120,6 +125,7 @@ class HCKEstimator(BaseEstimator):
         if not isinstance(X, Tensor):
             X = check_sparse(X) if sp.issparse(X) else X
             return validate_data(self, X, reset=reset, **_NUMBERS)
+        X = X.detach()
         _check_tensor(X)
         if reset:
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
@@ -130,6 +136,7 @@ class HCKEstimator(BaseEstimator):
     def _validate_points(self, X: PointsLike) -> PointsLike:
         """Check points of which nothing is known yet."""
         if isinstance(X, Tensor):
+            X = X.detach()
             _check_tensor(X)
         elif not self._takes_objects(X):
             X = check_array(check_sparse(X) if sp.issparse(X) else X, **_NUMBERS)

@@ -71,6 +71,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         -------
         self
         """
+        given = X
         X, y = self._validate_training(X, y)
         check_classification_targets(y)
         classes, code = np.unique(y, return_inverse=True)
@@ -78,7 +79,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes, but y has one class only: {classes[0]!r}"
             )
-        fitted = self._train(X, signs(code, len(classes)), sample_weight, observed=code)
+        fitted = self._train(X, given, signs(code, len(classes)), sample_weight, observed=code)
         others, weighed, calibration = fitted.left_out, fitted.weighed, None
         if others is not None:
             calibration = Calibration.fit(others, code[weighed.rows], weighed.weights)

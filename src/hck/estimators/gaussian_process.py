@@ -19,6 +19,7 @@ from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, 
 from hck.estimators.process_learning import Bounds
 from hck.estimators.process_prediction import ProcessPrediction
 from hck.persistence.classes import saved
+from hck.points import own
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
 from hck.preparation.trend import Trend, TrendLike
 from hck.process import Mixture, Process
@@ -147,8 +148,9 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         -------
         self
         """
+        given = X
         X, y = self._validate_training(X, y, y_numeric=True)
-        points, rng = self._points(X), check_random_state(self.random_state)
+        points, rng = own(self._points(X), given), check_random_state(self.random_state)
         known = _check_variances(noise_variance, len(y))
         trend, features = Trend.of(self.trend, X, y)
         rest = torch.tensor(y, dtype=torch.float64)

@@ -19,7 +19,7 @@ from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, 
 from hck.estimators.regressor import HCKRegressor
 from hck.kernels import make_kernel
 from hck.persistence.classes import saved
-from hck.points import DensePoints, Points
+from hck.points import DensePoints, Points, own
 from hck.preparation.arrays import PointsLike, to_host
 from hck.selection.candidate import Shape
 
@@ -173,8 +173,9 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         -------
         self
         """
+        given = X
         X = self._validate_alone(X)
-        points, rng = self._points(X), check_random_state(self.random_state)
+        points, rng = own(self._points(X), given), check_random_state(self.random_state)
         if self.n_components > len(points):
             raise ValueError(
                 f"n_components={self.n_components} is more than n_samples={len(points)}: there are no more "

@@ -69,9 +69,10 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         -------
         self
         """
+        given = X
         X, y = self._validate_training(X, y, multi_output=True, y_numeric=True)
         targets = y.reshape(len(y), -1)
-        self._keep(self._train(X, targets, sample_weight, observed=targets))
+        self._keep(self._train(X, given, targets, sample_weight, observed=targets))
         self._one_target = y.ndim == 1
         return self
 

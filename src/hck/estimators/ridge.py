@@ -1,5 +1,6 @@
 """Kernel ridge regression for any targets: what the regressor and the classifier share."""
 
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -24,7 +25,7 @@ from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, 
 from hck.estimators.training import Ensemble, Equations, Fitted, Weighed, blend, scale, weigh
 from hck.hierarchy import Forest, TreePredictor
 from hck.partition import Tree
-from hck.points import DensePoints, Points, SparsePoints, as_points, as_points_like
+from hck.points import DensePoints, Points, SparsePoints, as_points, as_points_like, own
 from hck.preparation.arrays import PointsLike, to_host
 from hck.selection import Candidate, Observations, Selection
 from hck.selection.auto import MOST_LENGTHSCALES, given_kernel, select
@@ -91,17 +92,24 @@ class RidgeEstimator(HCKEstimator):
     # Training ---------------------------------------------------------------------------------------
 
     def _train(
-        self, X: PointsLike, targets: np.ndarray, sample_weight: Weights, observed: np.ndarray
+        self,
+        X: PointsLike,
+        given: PointsLike,
+        targets: np.ndarray,
+        sample_weight: Weights,
+        observed: np.ndarray,
     ) -> Fitted:
         """Solve (K_h + α diag(1/weight)) w = targets − intercept, for several targets (n, columns) at once.
 
-        X is validated. What was observed, (n, …), is what the loss compares predictions with.
+        X is validated; `given` is X as it came, whose memory is not kept. What was observed, (n, …), is what
+        the loss compares predictions with.
         """
         with torch.no_grad(), reusing():
             points, rng = self._points(X), check_random_state(self.random_state)
             weighed = weigh(targets, _check_weights(sample_weight, len(points)))
             points = self._counting(points, weighed)
             scaled = scale(points, self._scale_kind(), self.scale == "auto", self._dtype())
+            scaled = replace(scaled, points=own(scaled.points, given))
             noise = weighed.noise(isinstance(self.alpha, str))
             data = weighed.observations(scaled.points, noise)
             selection = self._select(data, weighed.loss(LOSSES[self._loss], observed), scaled.units, rng)
@@ -196,7 +204,7 @@ class RidgeEstimator(HCKEstimator):
         check_is_fitted(self)
         if self._left_out is None:
             raise ValueError(NOTHING_LEFT_OUT)
-        return self._left_out
+        return self._left_out.copy()
 
     # Evaluation -------------------------------------------------------------------------------------
 
@@ -232,4 +240,4 @@ def _check_weights(weight: Weights, n: int) -> Tensor | None:
     array = _check_sample_weight(array, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
     if not array.any():
         raise ValueError("all sample weights are zero: at least one point must count")
-    return torch.as_tensor(array)
+    return torch.tensor(array, dtype=torch.float64, device="cpu")

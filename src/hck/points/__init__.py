@@ -10,6 +10,7 @@ from hck.points.cross import KernelBlocks, cross, self_values
 from hck.points.dense import DensePoints
 from hck.points.make import as_points, as_points_like, as_tensor
 from hck.points.objects import ObjectPoints
+from hck.points.ownership import own
 from hck.points.sparse import SparsePoints
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "check_same_kind",
     "check_sparse",
     "cross",
+    "own",
     "self_values",
 ]

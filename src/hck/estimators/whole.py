@@ -1,0 +1,78 @@
+"""A model is changed as a whole or not at all, and owns what it is made of.
+
+`fit` works on a stand-in: if it fails or is interrupted, the estimator is as it was, scikit-learn's own
+attributes included. Other methods work on the attributes of one moment, so that threads that predict while
+another fits see the old model or the new one, never some of each.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from functools import wraps
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from torch import Tensor
+
+from hck.kernels import Kernel
+from hck.partition import Landmarks, Tree
+
+E = TypeVar("E", bound=BaseEstimator)
+Method: TypeAlias = Callable[..., Any]
+
+FITS = ("fit", "fit_transform", "partial_fit")
+READS = (
+    *("predict", "predict_proba", "decision_function", "transform", "inverse_transform", "score"),
+    *("loo_predict", "loo_decision_function", "loo_metrics", "sample_prior", "sample_posterior"),
+    *("log_marginal_likelihood", "standard_errors", "plot_history", "save", "to_local"),
+)
+
+
+def keep_whole(cls: type) -> None:
+    """Wrap those methods of a class, defined by itself, that change a fitted model or read it."""
+    for names, wrap in ((FITS, _all_or_nothing), (READS, _of_one_moment)):
+        for name in set(names) & set(vars(cls)):
+            setattr(cls, name, wrap(vars(cls)[name]))
+
+
+def _all_or_nothing(fit: Method) -> Method:
+    """Run a method on a stand-in, which hands over all its attributes at once when it has succeeded."""
+
+    @wraps(fit)
+    def whole(self: BaseEstimator, *args: Any, **kwargs: Any) -> Any:
+        given = {name: vars(self)[name] for name in self._get_param_names() if name in vars(self)}
+        trial = _stand_in(self, {**vars(self), **{name: _own(value) for name, value in given.items()}})
+        result = fit(trial, *args, **kwargs)
+        parameters = {name: vars(self)[name] for name in given}  # others may have set them meanwhile
+        self.__dict__ = {**vars(trial), **parameters}
+        return self if result is trial else result
+
+    return whole
+
+
+def _of_one_moment(method: Method) -> Method:
+    """Run a method on the attributes that there are now: a fit does not change them but makes others."""
+
+    @wraps(method)
+    def whole(self: BaseEstimator, *args: Any, **kwargs: Any) -> Any:
+        return method(_stand_in(self, vars(self)), *args, **kwargs)
+
+    return whole
+
+
+def _stand_in(estimator: E, attributes: dict[str, Any]) -> E:
+    made = object.__new__(type(estimator))
+    made.__dict__ = attributes
+    return made
+
+
+def _own(parameter: object) -> Any:
+    """A parameter that the caller cannot change any more: arrays are copied, and what is made of them.
+
+    Tensors are without their gradients. What is used up in `fit`, like random states, stays shared.
+    """
+    if isinstance(parameter, Tensor):
+        return parameter.detach().clone()
+    if isinstance(parameter, Kernel):
+        return parameter.with_parameters({name: _own(value) for name, value in parameter.parameters().items()})
+    return deepcopy(parameter) if isinstance(parameter, np.ndarray | list | Tree | Landmarks) else parameter
