@@ -46,7 +46,8 @@ class Fourier(FeatureMap):
         if rank < 1:
             raise ValueError("rank must be at least 1")
         stationary, d = _unscale(kernel)[0], points.n_features
-        check_lengthscales(torch.as_tensor(stationary.lengthscale), d)
+        if isinstance(stationary.lengthscale, Tensor):
+            check_lengthscales(stationary.lengthscale, d)
         standard = stationary.draw_frequencies(d, -(-rank // 2), as_random(generator))
         return cls(kernel, points, standard.to(points.device, points.dtype))
 

@@ -107,6 +107,7 @@ def _choose(how: LandmarksLike, points: Points, kernel: Kernel, rank: int, gener
     if len(points) < 2:
         return points
     n = len(points)
-    parent, start, stop = torch.tensor([[-1, 0, 0], [0, 0, n // 2], [n, n // 2, n]])  # any tree has this root
-    halves = Tree(parent, start, stop, torch.arange(n)).to(points.device)
+    nodes = [[-1, 0, 0], [0, 0, n // 2], [n, n // 2, n]]  # any tree has this root
+    parent, start, stop = torch.tensor(nodes, dtype=torch.long, device=points.device)
+    halves = Tree(parent, start, stop, torch.arange(n, device=points.device))
     return choose_landmarks(how, points, halves, rank, kernel, generator).of_slot(0)

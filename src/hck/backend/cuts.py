@@ -39,7 +39,7 @@ class Halvings:
     @classmethod
     def of(cls, n: int, leaf_size: int) -> "Halvings":
         """For n points."""
-        start, size = torch.zeros(1, dtype=torch.int64), torch.tensor([n])
+        start, size = (torch.tensor([each], dtype=torch.int64, device="cpu") for each in (0, n))
         start, size = start[size > leaf_size], size[size > leaf_size]
         levels, stop = [], 0
         while len(size):
@@ -49,7 +49,7 @@ class Halvings:
             levels.append((start, size, number.where(big, -1)))
             start, size = torch.stack([start, start + both[:, 0]], 1)[big], both[big]
         if not levels:
-            return cls(start, size, torch.empty(0, 2, dtype=torch.int64), [])
+            return cls(start, size, torch.empty(0, 2, dtype=torch.int64, device="cpu"), [])
         starts, sizes, children = zip(*levels, strict=True)
         return cls(torch.cat(starts), torch.cat(sizes), torch.cat(children), [len(each) for each in sizes])
 

@@ -51,7 +51,7 @@ class _Shelf:
                 dropped.append(self.free.pop(0))
                 self.unused -= dropped[-1][0]
         del dropped
-        return piece or (size, torch.empty(size, dtype=torch.uint8))
+        return piece or (size, torch.empty(size, dtype=torch.uint8, device="cpu"))
 
 
 _shelf: _Shelf | None = None

@@ -1,5 +1,7 @@
 """Trunk and branches as the one tree that they are."""
 
+from itertools import accumulate
+
 import torch
 from torch import Tensor
 
@@ -46,7 +48,7 @@ def _join_trees(trunk: Trunk, parts: list[TreePredictor], rows: list[Tensor]) ->
     """Level by level, and in a level branch by branch; the first node of a branch's tree is the trunk's."""
     top, own = trunk.tree, [part.tree for part in parts]
     device = top.device
-    sizes = torch.tensor([tree.n_points for tree in own], device=device)
+    sizes = torch.tensor([tree.n_points for tree in own], dtype=torch.long, device=device)
     before = sizes.cumsum(0) - sizes
     count = top.n_nodes - top.n_leaves  # nodes so far
     ends = _ends(top, before, before + sizes)
@@ -84,7 +86,7 @@ def _ends(top: Tree, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
 
 def _join_rules(rules: list[HyperplaneRule]) -> HyperplaneRule:
     """One rule for the inner nodes of a level, branch after branch."""
-    offset = torch.tensor([0, *(len(rule.directions) for rule in rules)]).cumsum(0).tolist()
+    offset = list(accumulate((len(rule.directions) for rule in rules), initial=0))
     return HyperplaneRule(
         torch.cat([rule.directions for rule in rules]),
         torch.cat([rule.pick + more for rule, more in zip(rules, offset[:-1], strict=True)]),

@@ -12,7 +12,7 @@ from hck.branches.piece import Message, Piece, Reply, Share, probed
 from hck.branches.trunk import Trunk
 from hck.hierarchy.leave_one_out import leave_one_out
 from hck.kernels import Kernel
-from hck.points import Points, as_points
+from hck.points import Points, as_points, as_tensor
 from hck.preparation.coding import Coding
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
@@ -63,8 +63,8 @@ class Plan:
     def right_sides(self, share: Share) -> Tensor:
         """b of the rows of a branch: shape (rows, columns)."""
         if isinstance(self.coding, Trend):
-            return torch.as_tensor(self.coding.right_sides(share.x, share.y))
-        return torch.as_tensor(share.y if self.coding is None else self.coding(share.y))
+            return as_tensor(self.coding.right_sides(share.x, share.y))
+        return as_tensor(share.y if self.coding is None else self.coding(share.y))
 
     # Branches ---------------------------------------------------------------------------------------
 
@@ -88,13 +88,13 @@ class Plan:
         grown, b = self.grow(tree, branch, share.x), self.right_sides(share)
         factor = grown.factor(self.noise, b)
         solved = grown.solve(factor, reply)
-        piece = Piece(solved, torch.as_tensor(share.number))
+        piece = Piece(solved, as_tensor(share.number))
         weights = grown.blueprint.layout.unsort(solved.weights)
         if self.process:
             piece.targets, piece.above = b, reply.covariance
             piece.gram = b.mT @ weights.double().cpu()
         elif self.every is not None and reply.covariance is not None:
-            some = torch.as_tensor(probed(share.number, self.every))
+            some = as_tensor(probed(share.number, self.every))
             diagonal = factor.inverse_diagonal(reply.covariance.to(weights.device)[None])
             piece.left_out = leave_one_out(b, weights, diagonal).mean[some].double().cpu()
             piece.observed = b[some]

@@ -72,7 +72,7 @@ def bench(
     from hck import HCKRegressor
 
     generator = torch.Generator().manual_seed(0)
-    X = torch.rand(n, features, generator=generator, dtype=torch.float64).to(device)
+    X = torch.rand(n, features, generator=generator, dtype=torch.float64, device="cpu").to(device)
     y = torch.sin(6 * X[:, 0]).cpu().numpy()
     model = HCKRegressor("gaussian", lengthscale=0.5, alpha=0.01, rank=rank, leaf_size=rank, device=device)
     model.set_params(leave_one_out=False, random_state=0)

@@ -87,6 +87,7 @@ def in_one_piece(trunk: Trunk, pieces: list[Piece], noise: float, found: Likelih
         return replace(made, weights=weights, landmark_weights=heard)
 
     mean = combined(subtracting(found.coefficients))
-    trend = combined(torch.eye(both.shape[1])[:, 1:]) if both.shape[1] > 1 else None
+    alone = torch.eye(both.shape[1], dtype=both.dtype, device=both.device)[:, 1:]
+    trend = combined(alone) if both.shape[1] > 1 else None
     known = found.coefficients, found.precision, float(found.value)
     return Process(source, source.variances(noise), source.columns(both), mean, trend, *known)

@@ -124,7 +124,12 @@ class HCKEstimator(BaseEstimator):
             return check_array(self._categories(X), estimator=self, **_NUMBERS)
         if not isinstance(X, Tensor):
             X = check_sparse(X) if sp.issparse(X) else X
-            return validate_data(self, X, reset=reset, **_NUMBERS)
+            try:
+                return validate_data(self, X, reset=reset, **_NUMBERS)
+            except TypeError as error:
+                if "complex" not in str(error):
+                    raise
+                raise ValueError(f"Complex data not supported: {error}") from None
         X = X.detach()
         _check_tensor(X)
         if reset:

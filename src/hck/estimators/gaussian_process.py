@@ -18,9 +18,10 @@ from hck.estimators.base import HCKEstimator, device_of
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
 from hck.estimators.process_learning import Bounds
 from hck.estimators.process_prediction import ProcessPrediction
+from hck.kernels.inputs import real_array
 from hck.persistence.classes import saved
 from hck.points import own
-from hck.preparation.arrays import PointsLike, TargetsLike, to_host
+from hck.preparation.arrays import PointsLike, TargetsLike
 from hck.preparation.trend import Trend, TrendLike
 from hck.process import Mixture, Process
 from hck.selection import Observations, Space
@@ -153,7 +154,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         points, rng = own(self._points(X), given), check_random_state(self.random_state)
         known = _check_variances(noise_variance, len(y))
         trend, features = Trend.of(self.trend, X, y)
-        rest = torch.tensor(y, dtype=torch.float64)
+        rest = torch.tensor(y, dtype=torch.float64, device="cpu")
         rest -= features @ torch.from_numpy(trend.rough)
         data = Observations(points, rest, features, known)
         spread = float(rest.var(correction=0)) or 1.0
@@ -184,7 +185,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
 def _check_variances(variance: Weights, n: int) -> Tensor | None:
     if variance is None:
         return None
-    array = np.array(to_host(variance), float)
+    array = real_array(variance).copy()
     if array.shape != (n,):
         raise ValueError(f"noise_variance must have shape ({n},), got {array.shape}")
     if not (np.isfinite(array).all() and (array > 0).all()):

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from hck.estimators.base import FEW, HCKEstimator
 from hck.kernels import Kernel, make_kernel
+from hck.kernels.inputs import real_array
 from hck.partition import Tree, leaf_size_for
 from hck.points import Points, VectorPoints
 from hck.preparation.trend import Trend
@@ -108,7 +109,7 @@ class ProcessLearning(HCKEstimator):
         check_is_fitted(self, "posterior_")
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
-        theta = self.theta_ if theta is None else np.asarray(theta, dtype=float)
+        theta = self.theta_ if theta is None else real_array(theta)
         data = self._training_data()
         found = [
             evaluate(self._space, member.source, data, theta, self.jitter, eval_gradient)

@@ -61,7 +61,7 @@ class Weighed:
 
 def weigh(targets: np.ndarray, weight: Tensor | None) -> Weighed:
     """Centre the targets (n, columns); a point that counts for nothing is not there."""
-    y, rows = torch.tensor(targets, dtype=torch.float64), np.arange(len(targets))
+    y, rows = torch.tensor(targets, dtype=torch.float64, device="cpu"), np.arange(len(targets))
     if weight is not None and (weight == 0).any():
         kept = weight.nonzero().squeeze(1)
         y, weight, rows = y[kept], weight[kept], kept.numpy()

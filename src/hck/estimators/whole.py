@@ -2,7 +2,8 @@
 
 `fit` works on a stand-in: if it fails or is interrupted, the estimator is as it was, scikit-learn's own
 attributes included. Other methods work on the attributes of one moment, so that threads that predict while
-another fits see the old model or the new one, never some of each.
+another fits see the old model or the new one, never some of each. Both go by our own settings of torch and
+NumPy, not by those of the surrounding program.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
+from hck.backend.plain import plainly
 from hck.kernels import Kernel
 from hck.partition import Landmarks, Tree
 
@@ -42,7 +44,8 @@ def _all_or_nothing(fit: Method) -> Method:
     def whole(self: BaseEstimator, *args: Any, **kwargs: Any) -> Any:
         given = {name: vars(self)[name] for name in self._get_param_names() if name in vars(self)}
         trial = _stand_in(self, {**vars(self), **{name: _own(value) for name, value in given.items()}})
-        result = fit(trial, *args, **kwargs)
+        with plainly():
+            result = fit(trial, *args, **kwargs)
         parameters = {name: vars(self)[name] for name in given}  # others may have set them meanwhile
         self.__dict__ = {**vars(trial), **parameters}
         return self if result is trial else result
@@ -55,7 +58,8 @@ def _of_one_moment(method: Method) -> Method:
 
     @wraps(method)
     def whole(self: BaseEstimator, *args: Any, **kwargs: Any) -> Any:
-        return method(_stand_in(self, vars(self)), *args, **kwargs)
+        with plainly():
+            return method(_stand_in(self, vars(self)), *args, **kwargs)
 
     return whole
 
@@ -74,5 +78,6 @@ def _own(parameter: object) -> Any:
     if isinstance(parameter, Tensor):
         return parameter.detach().clone()
     if isinstance(parameter, Kernel):
-        return parameter.with_parameters({name: _own(value) for name, value in parameter.parameters().items()})
+        inside = parameter.parameters().items()
+        return parameter.with_parameters({name: _own(value) for name, value in inside})
     return deepcopy(parameter) if isinstance(parameter, np.ndarray | list | Tree | Landmarks) else parameter

@@ -43,7 +43,7 @@ def timed(model: Model, data: Dataset, device: str) -> dict[str, float]:
 
 def median_distance(X: np.ndarray, points: int = 1000) -> float:
     """Between training points: the scale of the features."""
-    some = torch.as_tensor(np.asarray(X[:points], dtype=float))
+    some = torch.from_numpy(np.asarray(X[:points], dtype=float))
     return float(torch.pdist(some).median())
 
 

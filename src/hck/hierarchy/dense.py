@@ -39,7 +39,7 @@ class Definition:
 
     def matrix(self, a: Points, leaf_a: Tensor, b: Points, leaf_b: Tensor) -> Tensor:
         """k_h(a_i, b_j) for all i, j; each point with the number of its leaf."""
-        out = torch.empty(len(a), len(b), dtype=torch.float64)
+        out = torch.empty(len(a), len(b), dtype=torch.float64, device="cpu")
         for j in leaf_a.unique().tolist():
             for l in leaf_b.unique().tolist():
                 rows, columns = (leaf_a == j).nonzero().squeeze(1), (leaf_b == l).nonzero().squeeze(1)
@@ -64,7 +64,7 @@ class Definition:
 
     def _regular(self, node: int) -> Tensor:
         values = self._base(self.z[node], self.z[node])
-        return values + self.jitter * torch.eye(len(values), dtype=torch.float64)
+        return values + self.jitter * torch.eye(len(values), dtype=torch.float64, device="cpu")
 
     def _base(self, a: Points, b: Points) -> Tensor:
         return self.kernel.evaluate(a.x, b.x).to("cpu", torch.float64)

@@ -16,7 +16,7 @@ from hck.hierarchy.smooth import Weights
 from hck.kernels import Kernel
 from hck.kernels.registry import KernelLike
 from hck.partition import Landmarks, Tree
-from hck.points import DensePoints, Points, PointsLike, as_points_like, cross
+from hck.points import DensePoints, Points, PointsLike, as_points_like, as_tensor, cross
 from hck.settings import LandmarksLike, MemoryBudget, PartitionLike, Settings
 
 
@@ -80,7 +80,7 @@ class HierarchicalKernel:
             Show progress.
         """
         if isinstance(x, np.ndarray | torch.Tensor | DensePoints):
-            array = x.x if isinstance(x, DensePoints) else torch.as_tensor(x)
+            array = x.x if isinstance(x, DensePoints) else x if isinstance(x, torch.Tensor) else as_tensor(x)
             if array.is_floating_point() and not torch.isfinite(array).all():
                 raise ValueError("the points contain NaN or infinity")
         settings = Settings(rank, leaf_size, partition, landmarks, jitter, memory_budget, verbose)

@@ -6,12 +6,14 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TypeAlias
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.backend.blocks import Batch, batches, send
 from hck.partition import Tree
+from hck.points import as_tensor
 
 PerChunk: TypeAlias = Callable[[int, int], int]  # the most leaves in a batch, given their width and number
 
@@ -36,12 +38,13 @@ class Layout:
     slot: Tensor  # (inner nodes,): in the tree
     parent: Tensor  # (inner nodes,): for roots, which of `above` it is; 0 if there is none
     levels: list[tuple[int, int]]  # the inner nodes of each level, from the root down
-    above: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))  # roots' parents' slots
+    # slots of the roots' parents
+    above: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long, device="cpu"))
 
     @classmethod
     def of(cls, tree: Tree, per_chunk: PerChunk) -> "Layout":
         """The layout of a whole tree."""
-        every = torch.ones(tree.n_leaves, dtype=torch.bool)
+        every = torch.ones(tree.n_leaves, dtype=torch.bool, device="cpu")
         leaves, leaf_levels = _batches_of_leaves(tree, every, per_chunk)
         if tree.depth == 0:
             zero = torch.zeros_like(tree.leaf_parent)
@@ -84,7 +87,7 @@ class Layout:
 
         They get the dtype and the device of `like`.
         """
-        b = torch.as_tensor(b).to(like)
+        b = (b if isinstance(b, Tensor) else as_tensor(np.asarray(b))).to(like)
         if len(b) != self.tree.n_points:
             raise ValueError(f"expected {self.tree.n_points} rows, one for each point, got {len(b)}")
         columns = b[:, None] if b.ndim == 1 else b
@@ -118,7 +121,7 @@ class CutTree:
     def of_branches(self) -> Tensor:
         """The bundle of each branch; in the CPU's memory."""
         first, stop = self.layout.levels[self.depth]
-        return torch.arange(stop - first) * self.n_bundles // (stop - first)
+        return torch.arange(stop - first, device="cpu") * self.n_bundles // (stop - first)
 
     @cached_property
     def number(self) -> Tensor:
@@ -137,7 +140,7 @@ class CutTree:
         if tree.depth == 0:
             return tree.size
         roots = tree.inner[slice(*self.layout.levels[self.depth])]
-        sizes = torch.zeros(self.n_bundles, dtype=tree.size.dtype)
+        sizes = torch.zeros(self.n_bundles, dtype=tree.size.dtype, device="cpu")
         return sizes.index_add_(0, self.of_branches, tree.size[roots])
 
     @property
@@ -158,8 +161,8 @@ class CutTree:
         tree, device = whole.tree, whole.tree.device
         members = (number == which).nonzero().squeeze(1)
         local = torch.zeros_like(number)
-        local[members] = torch.arange(len(members))
-        local[above] = torch.arange(len(above))
+        local[members] = torch.arange(len(members), device="cpu")
+        local[above] = torch.arange(len(above), device="cpu")
         counts = [int((number[begin:end] == which).sum()) for begin, end in levels]
         stops = list(accumulate(counts))
         mine = number[tree.host.leaf_parent] == which

@@ -135,7 +135,7 @@ class Kernel(ABC):
         if sp.issparse(a) != sp.issparse(b):
             raise TypeError("both arguments must be sparse, or both dense")
         if isinstance(a, Tensor) or isinstance(b, Tensor):
-            return self.evaluate(*comparable(torch.as_tensor(a), torch.as_tensor(b)))
+            return self.evaluate(*comparable(float_tensor(a), float_tensor(b)))
         if sp.issparse(a):
             return self.evaluate(check_sparse(a), check_sparse(b)).detach().numpy()
         return self.evaluate(*comparable(float_tensor(a), float_tensor(b))).detach().numpy()
@@ -289,4 +289,5 @@ class Scaled(Kernel):
         return Scaled(self.kernel.to(device, dtype), scale)
 
     def __repr__(self) -> str:
-        return f"{float(torch.as_tensor(self.scale).detach()):.6g} * ({self.kernel})"
+        scale = self.scale.detach() if isinstance(self.scale, Tensor) else self.scale
+        return f"{float(scale):.6g} * ({self.kernel})"

@@ -67,7 +67,8 @@ def _rounded_squares_sparse(a: sp.csr_matrix, b: sp.csr_matrix) -> tuple[Tensor,
     a2 = np.asarray(a.multiply(a).sum(1))
     b2 = np.asarray(b.multiply(b).sum(1)).T
     squared = torch.from_numpy(a2 + b2 - 2 * (a @ b.T).toarray())
-    return squared, torch.tensor(_rounding(64, squared.dtype) * float(a2.max() + b2.max()))
+    lost = _rounding(64, squared.dtype) * float(a2.max() + b2.max())
+    return squared, torch.tensor(lost, dtype=squared.dtype, device="cpu")
 
 
 def _rounding(n_features: int, dtype: torch.dtype) -> float:

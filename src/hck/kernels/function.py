@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.kernels.base import Kernel
+from hck.kernels.inputs import real_array, refuse_complex
 from hck.kernels.placement import Block
 
 # Two blocks of points to the matrix of their values, as an array or a tensor.
@@ -70,9 +71,11 @@ class CallableKernel(Kernel):
         return torch.cat([self.evaluate(a[i : i + 1], a[i : i + 1])[0] for i in range(a.shape[0])])
 
     def _check(self, values: ArrayLike | Tensor, shape: tuple[int, ...]) -> Tensor:
-        tensor = (
-            values if isinstance(values, Tensor) else torch.from_numpy(np.require(values, float, ["C", "W"]))
-        )
+        if isinstance(values, Tensor):
+            refuse_complex(values)
+            tensor = values
+        else:
+            tensor = torch.from_numpy(np.require(real_array(values), requirements=["C", "W"]))
         if tuple(tensor.shape) != shape:
             raise ValueError(
                 f"the kernel function {_name(self.function)} returned shape {tuple(tensor.shape)} where "

@@ -13,21 +13,34 @@ Data: TypeAlias = Any
 Positive: TypeAlias = ArrayLike | Tensor  # a positive number, or one for each feature
 
 
-def float_tensor(x: ArrayLike) -> Tensor:
-    """An array of numbers as a tensor of floating-point ones."""
+def float_tensor(x: ArrayLike | Tensor) -> Tensor:
+    """An array of numbers as a tensor of floating-point ones; a tensor as it is."""
+    if isinstance(x, Tensor):
+        return x
     array = np.asarray(x)
-    if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: expected real numbers, got {array.dtype}")
+    refuse_complex(array)
     return torch.from_numpy(
         np.require(array, array.dtype if array.dtype.kind == "f" else np.float64, ["C", "W"])
     )
 
 
+def refuse_complex(x: np.ndarray | Tensor | sp.spmatrix) -> None:
+    """Raise ValueError for complex numbers, whose imaginary part would be lost."""
+    if x.is_complex() if isinstance(x, Tensor) else x.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: got numbers of type {x.dtype}")
+
+
+def real_array(x: ArrayLike | Tensor) -> np.ndarray:
+    """Numbers in the CPU's memory as float64; ValueError if they are complex."""
+    array = x.detach().cpu().numpy() if isinstance(x, Tensor) else np.asarray(x)
+    refuse_complex(array)
+    return np.asarray(array, dtype=np.float64)
+
+
 def comparable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Two blocks of points of one dtype, or ValueError if there are no values between them."""
     for x in (a, b):
-        if x.is_complex():
-            raise ValueError(f"Complex data not supported: expected real numbers, got {x.dtype}")
+        refuse_complex(x)
         if x.ndim < 2:
             raise ValueError(f"expected blocks of shape (*batch, n_points, n_features), got {tuple(x.shape)}")
     if a.shape[-1] != b.shape[-1]:

@@ -92,10 +92,9 @@ class Stationary(Kernel):
         return evaluate(self._isotropic(), self.place(a), self.place(b))
 
     def diagonal(self, a: Block) -> Tensor:
-        one = (
-            a.new_ones(a.shape[:-1]) if isinstance(a, Tensor) else torch.ones(a.shape[0], dtype=torch.float64)
-        )
-        return one * self.amplitude
+        if isinstance(a, Tensor):
+            return a.new_ones(a.shape[:-1]) * self.amplitude
+        return torch.ones(a.shape[0], dtype=torch.float64, device="cpu") * self.amplitude
 
     def metric(self) -> Tensor | None:
         scale = self.lengthscale

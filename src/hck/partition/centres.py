@@ -62,7 +62,7 @@ class KMeans(Cutter):
 
     def cut(self, frontier: Frontier) -> tuple[Tensor, Rule]:
         points, device = as_vectors(frontier.points), frontier.order.device
-        sizes = torch.zeros(len(frontier), self.n_children, dtype=torch.long)
+        sizes = torch.zeros(len(frontier), self.n_children, dtype=torch.long, device="cpu")
         centres = []
         for i, (start, size) in enumerate(zip(frontier.start.tolist(), frontier.size.tolist(), strict=True)):
             rows = frontier.order[start : start + size]
@@ -70,7 +70,7 @@ class KMeans(Cutter):
             frontier.order[start : start + size] = rows[torch.argsort(label, stable=True)]
             sizes[i, : len(centre)] = torch.bincount(label).cpu()
             centres.append(centre)
-        count = torch.tensor([len(c) for c in centres], device=device)
+        count = torch.tensor([len(c) for c in centres], dtype=torch.long, device=device)
         return sizes, CentreRule(torch.cat(centres), count)
 
     def _cluster(self, points: VectorPoints, rows: Tensor, seed: int) -> tuple[Tensor, Tensor]:
@@ -78,7 +78,7 @@ class KMeans(Cutter):
         sample = rows[:: -(-len(rows) // _MOST_POINTS)]
         centre = kmeans_centres(points, sample, self.n_children, max_iter=30, seed=seed)
         every = torch.zeros_like(rows)
-        rule = CentreRule(centre, torch.tensor([len(centre)], device=rows.device))
+        rule = CentreRule(centre, torch.tensor([len(centre)], dtype=torch.long, device=rows.device))
         used, label = torch.unique(rule.choose(points, rows, every), return_inverse=True)
         if len(used) > 1:
             return label, centre[used]

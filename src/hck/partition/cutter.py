@@ -38,7 +38,8 @@ class Frontier(Segments):
     def root(cls, points: Points, kernel: Kernel, random: Random) -> "Frontier":
         """The root of a tree that is to grow."""
         order = torch.arange(len(points), device=points.device)
-        return cls(order, torch.tensor([0]), torch.tensor([len(points)]), points, kernel, random)
+        start, size = (torch.tensor([each], dtype=torch.long, device="cpu") for each in (0, len(points)))
+        return cls(order, start, size, points, kernel, random)
 
     def halve(self, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Halve each node's points by a value for each of ``members()``: those with the smaller come first.
@@ -130,7 +131,7 @@ def grow(root: Frontier, cutter: Cutter, leaf_size: int, trust: bool | None = No
 def _grow(root: Frontier, cutter: Cutter, leaf_size: int, factor: Tensor | None) -> Tree:
     """The same for points that are multiplied by a factor already, as others are to be before routing."""
     order, device = root.order, root.points.device
-    parents, starts, sizes = [torch.tensor([-1])], [root.start], [root.size]
+    parents, starts, sizes = [torch.full_like(root.start, -1)], [root.start], [root.size]
     rules: list[Rule] = []
     done = cutter.cut_all(root, leaf_size) if root.doubts is None else None
     first = 0  # number of the first node of the level

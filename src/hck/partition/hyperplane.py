@@ -109,7 +109,7 @@ class RandomProjection(HyperplaneCutter):
         pick = torch.cat([which + at for (_, which), at in zip(drawn, first, strict=True)])
         ends = halve_all(points.x, order, nodes, Directions(directions, pick, len(spare)))
         if ends is None or _tied(*ends).any():  # to be done, or mended, level by level
-            torch.arange(len(order), out=order)
+            order.copy_(torch.arange(len(order), device=order.device))
             return None
         rules = []
         middles = ((ends[0] + ends[1]) / 2).split(nodes.counts)

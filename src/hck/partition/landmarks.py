@@ -174,7 +174,7 @@ def _given(how: LandmarksLike, points: Points, tree: Tree) -> Landmarks:
             "give one set for each, in the order of tree.inner, or one array for all"
         )
     sets = [_like(one, points) for one in how]
-    count = torch.tensor([len(one) for one in sets], device=points.device)
+    count = torch.tensor([len(one) for one in sets], dtype=torch.long, device=points.device)
     joined = sets[0].join(sets[1:])
     full = bool((count == count[0]).all())
     return Landmarks(joined, consecutive(count.cumsum(0) - count, count, int(count.max()), full))

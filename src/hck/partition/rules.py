@@ -66,7 +66,7 @@ class FunctionRule(Rule):
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
         if len(rows) == 0:
             return rows
-        leaf = torch.as_tensor(np.asarray(self.function(_raw(points.take(rows)))), dtype=torch.long)
+        leaf = torch.from_numpy(np.array(self.function(_raw(points.take(rows))), dtype=np.int64))
         if leaf.shape != rows.shape or leaf.min() < 0 or leaf.max() >= len(self.child):
             raise ValueError("the tree's route function must return a node of the tree for each point")
         child = self.child[leaf.to(self.child.device)]
@@ -91,7 +91,7 @@ class FlatRule(Rule):
 
 def function_rules(tree: "Tree", route: Route, renumber: np.ndarray) -> tuple[Rule, ...]:
     """Rules for all levels of a tree; `renumber` gives the node of each number that `route` returns."""
-    child = torch.full((tree.depth, tree.n_nodes), -1)
+    child = torch.full((tree.depth, tree.n_nodes), -1, dtype=torch.long, device="cpu")
     for leaf in tree.leaves.tolist():
         node = leaf
         for level in reversed(range(int(tree.level[leaf]))):

@@ -110,7 +110,7 @@ class Tree:
     def slot(self) -> Tensor:
         """The slot of each node; -1 for leaves."""
         slot = torch.full_like(self.parent, -1)
-        slot[self.inner] = torch.arange(len(self.inner))
+        slot[self.inner] = torch.arange(len(self.inner), device=slot.device)
         return slot
 
     @cached_property

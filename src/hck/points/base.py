@@ -144,7 +144,8 @@ def block_by_block(
     evaluate: Evaluate, left: Points, rows: Blocks, right: Points, columns: Blocks
 ) -> Tensor:  # fmt: skip
     """`Points.between` for points that are compared on the CPU, one block after another."""
-    out = torch.zeros(len(rows), rows.index.shape[1], columns.index.shape[1], dtype=left.dtype)
+    shape = len(rows), rows.index.shape[1], columns.index.shape[1]
+    out = torch.zeros(shape, dtype=left.dtype, device="cpu")
     for block, i, j in zip(out, rows.index.cpu().numpy(), columns.index.cpu().numpy(), strict=True):
         i, j = i[i >= 0], j[j >= 0]
         if len(i) and len(j):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.memory import free_bytes
-from hck.kernels.inputs import object_array
+from hck.kernels.inputs import object_array, refuse_complex
 from hck.kernels.sparse_input import check_sparse
 from hck.points.base import Points, PointsLike, VectorPoints, check_same_kind
 from hck.points.dense import DensePoints
@@ -41,8 +41,7 @@ def as_points(
         number = np.float64 if dtype == torch.float64 else np.float32
         return SparsePoints(check_sparse(x).astype(number, copy=False), dtype, device)
     tensor = x if isinstance(x, Tensor) else as_tensor(np.asarray(x, order="C"))
-    if tensor.is_complex():
-        raise ValueError(f"Complex data not supported: points must be real numbers, got {tensor.dtype}")
+    refuse_complex(tensor)
     if tensor.ndim != 2:
         raise ValueError(
             f"points must form a 2-D array (n_points, n_features), got shape {tuple(tensor.shape)}"

@@ -81,4 +81,5 @@ def csr_tensor(start: Tensor, column: Tensor, values: Tensor, shape: tuple[int, 
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks)")
-        return torch.sparse_csr_tensor(start, column, values, shape, check_invariants=False)
+        same = {"dtype": values.dtype, "device": values.device}
+        return torch.sparse_csr_tensor(start, column, values, shape, **same, check_invariants=False)

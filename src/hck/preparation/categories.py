@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.preprocessing import OneHotEncoder
 
 from hck.preparation.arrays import Table
+from hck.preparation.coding import is_missing
 
 _MISSING = "(missing)"
 _TIMES = ("date", "timedelta", "period", "duration", "time")
@@ -46,8 +48,9 @@ class Categories:
                 f"{', '.join(map(str, self.names))}: pass a table with the same columns"
             )
         rest = [i for i in range(table.shape[1]) if i not in self.positions]
-        encoded = self.encoder.transform(self._text(table))
-        numbers = _columns(table, rest).astype(float)
+        with config_context(transform_output="default"):  # whatever the surrounding program has set
+            encoded = self.encoder.transform(self._text(table))
+        numbers = _numbers(_columns(table, rest))
         if encoded.shape[1] > 256:
             return sp.hstack([encoded, sp.csr_matrix(numbers)], format="csr")
         return np.hstack([encoded.toarray(), numbers])
@@ -72,6 +75,15 @@ def _columns(table: Table, positions: list[int]) -> np.ndarray:
     return out
 
 
+def _numbers(values: np.ndarray) -> np.ndarray:
+    try:
+        return values.astype(float)
+    except TypeError as error:
+        raise ValueError(
+            f"Complex data not supported: columns that are no categories must be of real numbers: {error}"
+        ) from None
+
+
 def _categorical(table: Table) -> list[int]:
     if not (hasattr(table, "columns") and hasattr(table, "dtypes")):
         return []
@@ -88,7 +100,9 @@ def _categorical(table: Table) -> list[int]:
 
 def _word(value: object) -> str:
     """A value as text; 1 and 1.0 are the same, as a table changes one to the other if values are missing."""
-    if value is None or str(value) in ("<NA>", "nan", "NaT"):
+    if isinstance(value, str):  # text that says "(missing)" is another word than the one for a missing value
+        return "\\" + value if value.lstrip("\\") == _MISSING else value
+    if is_missing(value):
         return _MISSING
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 

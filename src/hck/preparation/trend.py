@@ -10,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from hck.kernels.inputs import real_array
 from hck.preparation.arrays import PointsLike, count, to_host
 
 # "zero", "constant", "linear", or a function that makes features of points: shape (points, trends).
@@ -79,7 +80,7 @@ class Trend:
         if self.kind in ("zero", "constant"):
             return None
         if callable(self.kind):
-            array, n = np.asarray(to_host(self.kind(X)), dtype=float), count(X)
+            array, n = real_array(self.kind(X)), count(X)
             if array.ndim != 2 or len(array) != n:
                 raise ValueError(
                     f"the trend function must return an array of shape ({n}, n_trends), got {array.shape}"

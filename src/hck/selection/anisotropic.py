@@ -76,7 +76,7 @@ def by_likelihood(contest: Contest, start: Start, alpha: float | None, work: flo
     if alpha is None:  # weights count where candidates meet
         space, each = Space.of(kernel, noise, scale=variance), None
     else:
-        known = torch.ones(len(data), dtype=torch.float64) if data.noise is None else data.noise
+        known = torch.ones(len(data), dtype=torch.float64, device="cpu") if data.noise is None else data.noise
         space, each = Space.of(kernel, None, {"scale": "fixed"}), noise * known
     found = learn(
         space,

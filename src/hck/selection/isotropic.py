@@ -75,7 +75,8 @@ def stretched(kernel: Kernel, factor: float) -> Kernel:
 
 def typical_distance(points: Points, most: int = 1000) -> float:
     """The median distance between points."""
-    index = torch.linspace(0, len(points) - 1, min(len(points), most), device=points.device).long()
+    last, count = len(points) - 1, min(len(points), most)
+    index = torch.linspace(0, last, count, dtype=torch.float32, device=points.device).long().clamp(max=last)
     some = points.take(index)
     if not isinstance(some, DensePoints | SparsePoints):
         raise TypeError("points without coordinates have no lengthscale")

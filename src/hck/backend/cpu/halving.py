@@ -18,7 +18,7 @@ _FEW = 2000  # points that are not worth another core
 
 def project(x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
     """⟨x[rows[i]], directions[which[i]]⟩ for each i."""
-    out, d = torch.empty(len(rows), dtype=x.dtype), x.shape[1]
+    out, d = torch.empty(len(rows), dtype=x.dtype, device="cpu"), x.shape[1]
     points, turned = flat(x), flat(directions)
     numbers, picks, values = flat(rows), flat(which), flat(out)
 
@@ -31,7 +31,7 @@ def project(x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tenso
 
 def separate(nodes: Segments, value: Tensor) -> tuple[Tensor, Tensor]:
     """Put the halves of each node in order, by quickselect; their largest and their smallest value."""
-    below, above = torch.empty(2, len(nodes), dtype=value.dtype)
+    below, above = torch.empty(2, len(nodes), dtype=value.dtype, device="cpu")
     own = cuts.Listed(flat(nodes.start), flat(nodes.size), flat(nodes.size.cumsum(0)))
     order, values, ends = flat(nodes.order), flat(value), cuts.Ends(flat(below), flat(above))
 
@@ -50,7 +50,7 @@ def halve_all(x: Tensor, order: Tensor, nodes: Halvings, directions: Directions)
     by one.
     """
     d = x.shape[1]
-    below, above = torch.empty(2, len(nodes.start), dtype=x.dtype)
+    below, above = torch.empty(2, len(nodes.start), dtype=x.dtype, device="cpu")
     points, ends = cuts.Points(flat(x), d, flat(order)), cuts.Ends(flat(below), flat(above))
     own = cuts.Halvings(flat(nodes.start), flat(nodes.size), flat(nodes.child))
     by = cuts.Directions(flat(directions.values), flat(directions.pick), directions.spares)

@@ -59,7 +59,7 @@ class CompiledAlgebra:
 
     def pack_(self, symmetric: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
         """The factor on and above the diagonal, the symmetric matrix below."""
-        mask = torch.ones(factor.shape[-2:], dtype=torch.bool).triu()
+        mask = torch.ones(factor.shape[-2:], dtype=torch.bool, device="cpu").triu()
         return torch.where(mask, factor, symmetric), symmetric.diagonal(dim1=-2, dim2=-1).contiguous()
 
     def unpack(self, packed: Tensor, diagonal: Tensor) -> tuple[Tensor, Tensor]:
