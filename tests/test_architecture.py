@@ -108,6 +108,36 @@ def test_devices_are_the_backends_business(path):
     assert not asked, f"{module} asks which device it is ({asked[0]}): let hck.backend decide"
 
 
+# What makes tensors, and what of them is of torch's default type unless another is given.
+OF_DEFAULT_TYPE = {
+    *("zeros", "ones", "empty", "eye", "rand", "randn", "linspace", "logspace", "tensor", "scalar_tensor"),
+    *("normal", "empty_strided", "sparse_csr_tensor", "sparse_coo_tensor"),
+}
+FACTORIES = OF_DEFAULT_TYPE | {"full", "arange", "as_tensor", "asarray", "randint", "randperm"}
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_no_default_of_torch_decides(path):
+    """Who makes a tensor says where it is and, unless its numbers are whole or an array's, of what type."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        called = _factory(node)
+        if called in FACTORIES:
+            given = {keyword.arg for keyword in node.keywords}
+            needed = {"device", "dtype"} if called in OF_DEFAULT_TYPE or _has_float(node) else {"device"}
+            assert needed <= given, f"{name_of(path)}, line {node.lineno}: {ast.unparse(node)}"
+
+
+def _factory(node):
+    """The name of the function of torch that a node calls, if it does."""
+    function = node.func if isinstance(node, ast.Call) else None
+    of = function.value if isinstance(function, ast.Attribute) else None
+    return function.attr if isinstance(of, ast.Name) and of.id == "torch" else None
+
+
+def _has_float(node):
+    return any(isinstance(part, ast.Constant) and isinstance(part.value, float) for part in ast.walk(node))
+
+
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_nothing_is_imported_by_its_name_as_text(path):
     module = name_of(path)

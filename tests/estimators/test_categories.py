@@ -116,3 +116,20 @@ def test_errors():
         model.fit(table.assign(when=pd.Timestamp("2020-01-01")), np.zeros(50))
     with pytest.raises(ValueError, match="NaN"):
         model.fit(table.assign(x=np.nan), np.zeros(50))
+
+
+@pytest.mark.parametrize("text", ["nan", "NaN", "None", "<NA>", "NaT", "(missing)", "\\(missing)", ""])
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT], ids=str)
+def test_text_is_not_a_missing_value(text, missing):
+    """A missing value is a category of its own, whatever text there is."""
+    table = pd.DataFrame({"a": np.array(["red", text, missing] * 20, dtype=object)})
+    model = HCKRegressor(alpha=1e-6, lengthscale=0.5, rank=128).fit(table, [1.0, 2.0, 3.0] * 20)
+    np.testing.assert_allclose(model.predict(table[:3]), [1, 2, 3], atol=1e-3)
+    assert len(set(model.kernel_feature_names_)) == 3
+
+
+def test_missing_values_of_all_kinds_are_one_category():
+    missing = np.array([None, np.nan, pd.NA, pd.NaT] * 10, dtype=object)
+    model = HCKRegressor(alpha=1e-6, lengthscale=0.5, rank=128)
+    model.fit(pd.DataFrame({"a": np.append(missing, ["red"] * 10)}), [1.0] * 40 + [2.0] * 10)
+    assert model.kernel_feature_names_ == ["a: (missing)", "a: red"]

@@ -117,8 +117,8 @@ def test_what_was_fitted_in_inference_mode_can_be_used_outside(plain):
 
 
 def test_no_generator_of_others_is_used():
-    before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    before = torch.get_rng_state(), np.random.mtrand._rand.get_state()[1].copy()
     for work in (ridge, process, components):
         work()
     assert torch.equal(torch.get_rng_state(), before[0])
-    np.testing.assert_array_equal(np.random.get_state()[1], before[1])
+    np.testing.assert_array_equal(np.random.mtrand._rand.get_state()[1], before[1])

@@ -74,6 +74,8 @@ def says(model):
 @pytest.mark.parametrize("name", MODELS)
 def test_what_was_given_can_be_overwritten(name, tmp_path):
     for called, make in CONTAINERS.items():
+        if (name, called) == ("tapered", "CSR"):  # which is refused
+            continue
         model, x, targets = (
             MODELS[name](),
             make(X, tmp_path),
@@ -166,7 +168,7 @@ def test_parameters_can_be_overwritten(called):
         np.testing.assert_array_equal(says(model), before)
 
 
-def shared_words(a, b):
+def closeness(a, b):
     return np.array([[np.exp(-abs(sum(s) - sum(t)) / 4) for t in b] for s in a])
 
 
@@ -174,13 +176,16 @@ def shared_words(a, b):
 @pytest.mark.parametrize("outer", ["list", "array"])
 @pytest.mark.parametrize("inner", [list, np.array, torch.tensor])
 def test_objects_can_be_overwritten(cls, outer, inner):
-    things = [inner([i, i % 7]) if i % 2 else inner([i, 2, i % 3]) for i in range(40)]
+    things = [inner([i, i % 7]) if i % 2 else inner([i, 2, i % 3]) for i in range(30)]
     x = things
     if outer == "array":
         x = np.empty(len(things), dtype=object)
         x[:] = things
     fixed = {"alpha": 0.1, "lengthscale": None} if cls is HCKRegressor else {}
-    model = cls(kernel=shared_words, rank=4, random_state=0, **fixed).fit(x, np.arange(40) % 5)
+    fixed |= {"optimizer": None} if cls is HCKGaussianProcessRegressor else {}
+    model = cls(kernel=closeness, partition="kernel", rank=4, random_state=0, **fixed).fit(
+        x, np.arange(30) % 5
+    )
     ask = model.transform if cls is HCKKernelPCA else model.predict
     before = ask([[3, 4], [5]])
     for thing in things:
@@ -189,7 +194,7 @@ def test_objects_can_be_overwritten(cls, outer, inner):
     np.testing.assert_array_equal(ask([[3, 4], [5]]), before)
 
 
-@pytest.mark.parametrize("given", [X, torch.from_numpy(X), pd.DataFrame(X)], ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize("given", [X, torch.from_numpy(X)], ids=lambda x: type(x).__name__)
 def test_only_what_is_shared_is_copied(given):
     shared = as_points(np.asarray(given))
     copied = own(shared, given)

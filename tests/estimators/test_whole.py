@@ -22,7 +22,9 @@ RIDGE = {"lengthscale": 0.5, "alpha": 0.1, "rank": 8, "random_state": 0}
 MODELS = {
     "regressor": HCKRegressor(**RIDGE),
     "classifier": HCKClassifier(**RIDGE),
-    "process": HCKGaussianProcessRegressor(optimizer=None, lengthscale=0.5, noise=0.1, rank=8),
+    "process": HCKGaussianProcessRegressor(
+        optimizer=None, lengthscale=0.5, noise=0.1, rank=8, random_state=0
+    ),
     "components": HCKKernelPCA(lengthscale=0.5, rank=8, random_state=0),
 }
 

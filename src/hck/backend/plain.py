@@ -17,9 +17,7 @@ def plainly() -> Iterator[None]:
     All of these belong to a thread, so that no other one notices.
     """
     with ExitStack() as stack:
-        stack.enter_context(
-            torch.inference_mode(False)
-        )  # which also records gradients where they are asked for
+        stack.enter_context(torch.inference_mode(False))  # which ends `no_grad` as well
         stack.enter_context(np.errstate(**_DEFAULTS))  # type: ignore[arg-type]
         for device in _DEVICES:
             if torch.is_autocast_enabled(device):

@@ -9,6 +9,8 @@ import scipy.sparse as sp
 from dask.base import is_dask_collection
 from dask.delayed import Delayed
 
+from hck.preparation.arrays import to_host
+
 _ROWS = 100_000  # of a chunk of data that are in one piece
 Collection: TypeAlias = Any  # a Dask array, dataframe or series, or what NumPy makes an array of
 
@@ -96,7 +98,7 @@ def check_kind(x: Collection, name: str) -> None:
 
 def _as_array(x: Collection, name: str, least: int = 1, known: bool = True) -> da.Array:
     if not is_lazy(x):
-        x = np.asarray(x)
+        x = np.asarray(to_host(x))
         step = max(1, min(_ROWS, -(-len(x) // least))) if x.ndim else 1
         x = da.from_array(x, chunks=(step, *(-1 for _ in x.shape[1:])) if x.ndim else ())
     if known and x.ndim and np.isnan(x.shape[0]):

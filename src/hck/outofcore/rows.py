@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from hck.preparation.arrays import to_host
+
 _BLOCK = 2**26  # bytes that are read at once
 Sliced: TypeAlias = Any  # has a shape, and gives rows by slices: an ndarray, an HDF5 or a zarr array
 Readable: TypeAlias = Any  # what `as_rows` takes
@@ -176,6 +178,7 @@ def as_rows(data: Readable, called: str = "X") -> Rows:
     """
     if isinstance(data, Rows):
         return data
+    data = to_host(data)
     if isinstance(data, str | os.PathLike):
         return _at(os.fspath(data), called)
     if data is None:

@@ -81,5 +81,12 @@ def csr_tensor(start: Tensor, column: Tensor, values: Tensor, shape: tuple[int, 
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks)")
-        same = {"dtype": values.dtype, "device": values.device}
-        return torch.sparse_csr_tensor(start, column, values, shape, **same, check_invariants=False)
+        return torch.sparse_csr_tensor(
+            start,
+            column,
+            values,
+            shape,
+            dtype=values.dtype,
+            device=values.device,
+            check_invariants=False,
+        )
