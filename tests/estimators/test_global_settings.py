@@ -66,16 +66,14 @@ WORK = {
 @contextmanager
 def setting(change, *values):
     """torch's global settings, put back as they were."""
-    before = torch.get_default_dtype(), torch.get_default_device(), torch.get_num_threads()
-    deterministic = torch.are_deterministic_algorithms_enabled()
+    before = torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled()
     try:
         change(*values)
         yield
     finally:
         torch.set_default_dtype(before[0])
         torch.set_default_device(None)
-        torch.set_num_threads(before[2])
-        torch.use_deterministic_algorithms(deterministic)
+        torch.use_deterministic_algorithms(before[1])
 
 
 SETTINGS = {
@@ -83,7 +81,6 @@ SETTINGS = {
     "half by default": lambda: setting(torch.set_default_dtype, torch.float16),
     "no device by default": lambda: setting(torch.set_default_device, "meta"),
     "deterministic": lambda: setting(torch.use_deterministic_algorithms, True),
-    "two threads": lambda: setting(torch.set_num_threads, 2),
     "another seed": lambda: setting(torch.manual_seed, 123),
     "no gradients": torch.no_grad,
     "gradients": torch.enable_grad,

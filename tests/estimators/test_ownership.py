@@ -169,7 +169,7 @@ def test_parameters_can_be_overwritten(called):
 
 
 def closeness(a, b):
-    return np.array([[np.exp(-abs(sum(s) - sum(t)) / 4) for t in b] for s in a])
+    return np.array([[np.exp(-abs(float(sum(s)) - float(sum(t))) / 4) for t in b] for s in a])
 
 
 @pytest.mark.parametrize("cls", [HCKRegressor, HCKGaussianProcessRegressor, HCKKernelPCA])
