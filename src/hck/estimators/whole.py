@@ -9,6 +9,7 @@ NumPy, not by those of the surrounding program.
 from collections.abc import Callable
 from copy import deepcopy
 from functools import wraps
+from types import FunctionType
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -34,7 +35,8 @@ def keep_whole(cls: type) -> None:
     """Wrap those methods of a class, defined by itself, that change a fitted model or read it."""
     for names, wrap in ((FITS, _all_or_nothing), (READS, _of_one_moment)):
         for name in set(names) & set(vars(cls)):
-            setattr(cls, name, wrap(vars(cls)[name]))
+            if isinstance(vars(cls)[name], FunctionType):
+                setattr(cls, name, wrap(vars(cls)[name]))
 
 
 def _all_or_nothing(fit: Method) -> Method:
@@ -77,7 +79,10 @@ def _own(parameter: object) -> Any:
     """
     if isinstance(parameter, Tensor):
         return parameter.detach().clone()
+    if isinstance(parameter, list):
+        return [_own(each) for each in parameter]
+    if isinstance(parameter, dict):
+        return {name: _own(value) for name, value in parameter.items()}
     if isinstance(parameter, Kernel):
-        inside = parameter.parameters().items()
-        return parameter.with_parameters({name: _own(value) for name, value in inside})
-    return deepcopy(parameter) if isinstance(parameter, np.ndarray | list | Tree | Landmarks) else parameter
+        return parameter.with_parameters(_own(parameter.parameters()))
+    return deepcopy(parameter) if isinstance(parameter, np.ndarray | Tree | Landmarks) else parameter
