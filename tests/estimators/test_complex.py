@@ -85,6 +85,7 @@ def test_gradients_are_left_outside(model):
     ask = "transform" if isinstance(model, HCKKernelPCA) else "predict"
     expected = getattr(model, ask)(X)
     model.fit(wanting, torch.from_numpy(labels).requires_grad_())
+    np.testing.assert_array_equal(getattr(model, ask)(list(wanting)), expected)
     for x in (wanting, wanting * 1):  # a leaf of the graph, and what was computed from it
         found = getattr(model, ask)(x)
         assert not found.requires_grad

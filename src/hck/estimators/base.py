@@ -125,7 +125,7 @@ class HCKEstimator(BaseEstimator):
         if not isinstance(X, Tensor):
             X = check_sparse(X) if sp.issparse(X) else X
             try:
-                return validate_data(self, X, reset=reset, **_NUMBERS)
+                return validate_data(self, to_host(X), reset=reset, **_NUMBERS)
             except TypeError as error:
                 if "complex" not in str(error):
                     raise

@@ -14,7 +14,9 @@ Table: TypeAlias = Any  # a dataframe, of pandas or of another library
 
 
 def to_host(values: Tensor | Value) -> np.ndarray | Value:
-    """A tensor of any device as an array in the CPU's memory; anything else as it is."""
+    """A tensor of any device, or a list of them, as arrays in the CPU's memory; anything else as it is."""
+    if isinstance(values, list | tuple) and len(values) and isinstance(values[0], Tensor):
+        return [to_host(each) for each in values]  # type: ignore[return-value]
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
 
 
