@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.utils import estimator_checks
 
-from hck import HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
+from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.estimators import inspection
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -61,3 +62,10 @@ def test_what_a_process_has_learned():
     model = HCKGaussianProcessRegressor(**GIVEN, max_iter=2, bounds={"noise": "fixed"}).fit(X, Y)
     assert set(inspection.learned_parameters(model)) == {"lengthscale", "scale"}
     assert inspection.has_left_out(model)
+
+
+def test_checks_that_may_fail_are_those_of_weights():
+    """They are checks that scikit-learn has; estimators without weights have none."""
+    for model in (HCKRegressor(), HCKClassifier()):
+        assert all(hasattr(estimator_checks, name) for name in inspection.expected_failed_checks(model))
+    assert inspection.expected_failed_checks(HCKGaussianProcessRegressor()) == {}
