@@ -14,14 +14,25 @@ from hck.approximations.conjugate_gradients import Iterations, Stopping, conjuga
 from hck.approximations.factorization import Factorization
 from hck.approximations.preconditioners import Preconditioners
 from hck.backend.blocks import Blocks
+from hck.backend.checks import require
 from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.backend.random import RandomLike, as_random
 from hck.kernels import Kernel
-from hck.points import KernelBlocks, Points, PointsLike, as_points_like, cross, self_values
+from hck.points import (
+    KernelBlocks,
+    Points,
+    PointsLike,
+    as_points_like,
+    check_kernel,
+    check_weights,
+    cross,
+    self_values,
+)
 from hck.settings import MemoryBudget, Settings
 
+_MOST_ITERATIONS = 10**6  # that a file may ask for
 _AT_ONCE = 256  # new points whose variances are found together
 
 
@@ -68,6 +79,16 @@ class Exact(Approximation):
 
     def __post_init__(self) -> None:
         self.stopping = Stopping(self.tolerance, self.max_iter, self.verbose)
+
+    def validate(self) -> None:
+        check_kernel(self.kernel, self.points)
+        require(self.max_iter <= _MOST_ITERATIONS, f"max_iter is more than {_MOST_ITERATIONS:,}")
+        if isinstance(self.preconditioners, Preconditioners):
+            self.preconditioners.check(self.points)
+        else:
+            for other in self.preconditioners:
+                require(not isinstance(other, Exact), "preconditioners must not be exact themselves")
+                require(len(other) == len(self.points), "preconditioners must be on the same points")
 
     @classmethod
     def from_settings(
@@ -222,6 +243,16 @@ class ExactPredictor:
     points: Points
     weights: Tensor
     residuals: list[float] = field(default_factory=list)  # of the iteration that found the weights
+
+    def validate(self) -> None:
+        most = check_kernel(self.kernel, self.points)
+        check_weights("weights", self.weights, most, len(self.points), None)
+        require(self.columns > 0 and len(self.points) > 0, "weights must not be empty")
+        require(self.weights.dtype == self.points.dtype, "weights must be of the points' type")
+
+    @property
+    def columns(self) -> int:
+        return self.weights.shape[1]
 
     def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         x = as_points_like(x, self.points)

@@ -15,11 +15,12 @@ from torch import Tensor
 from hck.approximations.base import Approximation, part_of
 from hck.approximations.factorization import Factorization, Solution, normal, times
 from hck.backend import linalg
+from hck.backend.checks import require
 from hck.backend.parallel import chunks
 from hck.backend.random import RandomLike
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Kernel
-from hck.points import Points, PointsLike, as_points_like
+from hck.points import Points, PointsLike, as_points_like, check_kernel, check_weights
 
 _AT_ONCE = 2**22  # features computed together, in numbers
 
@@ -32,6 +33,11 @@ class FeatureMap(Approximation):
 
     kernel: Kernel
     points: Points
+
+    @property
+    def largest(self) -> float:
+        """A bound of features."""
+        return max(1.0, check_kernel(self.kernel, self.points))
 
     @property
     @abstractmethod
@@ -231,6 +237,15 @@ class FeaturePredictor:
 
     source: FeatureMap
     weights: Tensor  # (rank, columns)
+
+    def validate(self) -> None:
+        check_weights("weights", self.weights, self.source.largest, self.source.rank, None)
+        require(self.columns > 0, "weights must have columns")
+        require(self.weights.dtype == self.points.dtype, "weights must be of the points' type")
+
+    @property
+    def columns(self) -> int:
+        return self.weights.shape[1]
 
     def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         return self.source.expand(as_points_like(x, self.source.points), self.weights)

@@ -6,13 +6,14 @@ import torch
 from torch import Tensor
 
 from hck.approximations.features import FeatureMap
+from hck.backend.checks import check_floats, require
 from hck.backend.random import RandomLike, as_random
 from hck.kernels import Kernel, Scaled, make_kernel
 from hck.kernels.base import Number
 from hck.kernels.placement import check_lengthscales
 from hck.kernels.registry import KernelLike
 from hck.kernels.stationary import Stationary
-from hck.points import Points, PointsLike, SparsePoints, VectorPoints, as_points
+from hck.points import Points, PointsLike, SparsePoints, VectorPoints, as_points, check_kernel, features_of
 from hck.points.sparse import csr_tensor
 from hck.settings import Settings
 
@@ -27,6 +28,13 @@ class Fourier(FeatureMap):
     """
 
     standard: Tensor  # (d, pairs): frequencies for a lengthscale of 1
+
+    def validate(self) -> None:
+        check_kernel(self.kernel, self.points)
+        _unscale(self.kernel)  # or an error
+        check_floats("standard", self.standard, features_of(self.points), None)
+        require(self.rank > 0, "standard must have frequencies")
+        require(self.standard.dtype == self.points.dtype, "standard must be of the points' type")
 
     @classmethod
     def of(cls, kernel: KernelLike, x: PointsLike, rank: int, generator: RandomLike = None) -> "Fourier":

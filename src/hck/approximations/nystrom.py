@@ -8,11 +8,21 @@ import torch
 from torch import Tensor
 
 from hck.approximations.features import FeatureMap
+from hck.backend.checks import require
 from hck.backend.random import RandomLike
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.registry import KernelLike
 from hck.partition import Landmarks, Tree, choose_landmarks
-from hck.points import KernelBlocks, Points, PointsLike, as_points, as_points_like
+from hck.points import (
+    KernelBlocks,
+    Points,
+    PointsLike,
+    as_points,
+    as_points_like,
+    check_alike,
+    check_kernel,
+    check_weights,
+)
 from hck.settings import LandmarksLike, Settings
 
 
@@ -27,6 +37,16 @@ class Nystrom(FeatureMap):
 
     landmarks: Points
     whitener: Tensor  # (landmarks, rank): K(Z, Z)^(−1/2), without the directions in which it is 0
+
+    def validate(self) -> None:
+        most = check_kernel(self.kernel, self.points)
+        check_alike(self.landmarks, self.points)
+        check_weights("whitener", self.whitener, most, len(self.landmarks), None)
+        require(self.whitener.dtype == self.points.dtype, "whitener must be of the points' type")
+
+    @property
+    def largest(self) -> float:
+        return super().largest * max(1.0, float(self.whitener.abs().sum()))
 
     @classmethod
     def of(

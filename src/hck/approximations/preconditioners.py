@@ -12,14 +12,18 @@ from hck.approximations.factorization import Factorization
 from hck.approximations.fourier import Fourier
 from hck.approximations.hierarchical import TREE_KERNELS, TreeKernel
 from hck.approximations.nystrom import Nystrom
+from hck.backend.checks import require
 from hck.backend.memory import resolve_budget
 from hck.backend.random import as_random
+from hck.partition import Cutter, Landmarks, Tree, known_partitions
+from hck.points import Points, as_points_like, check_alike
 from hck.settings import Settings
 
 if TYPE_CHECKING:
     from hck.approximations.exact import Exact
 
 
+_MOST, _MOST_RANK = 1000, 10**6  # that a file may ask for
 PRECONDITIONERS: dict[str, type[Approximation]] = {
     **dict.fromkeys(TREE_KERNELS[:3], TreeKernel),
     "nystrom": Nystrom,
@@ -77,6 +81,29 @@ class Preconditioners:
     settings: Settings
     count: int
     seed: int = 0
+
+    def validate(self) -> None:
+        require(1 <= self.count <= _MOST, f"count must be from 1 to {_MOST}, got {self.count}")
+        require(0 <= self.seed < 2**63, f"seed must be from 0 to 2⁶³, got {self.seed}")
+        known = (
+            isinstance(self.settings.approximation, str) and self.settings.approximation in PRECONDITIONERS
+        )
+        require(known, f"settings are of an unknown approximation, {self.settings.approximation!r}")
+
+    def check(self, points: Points) -> None:
+        """Raise an error unless they can be made for these points."""
+        settings = self.settings
+        require(settings.rank <= max(len(points), _MOST_RANK), f"settings have a rank of {settings.rank}")
+        if isinstance(settings.partition, Tree):
+            require(settings.partition.n_points == len(points), "settings have a tree of other points")
+        else:
+            known = isinstance(settings.partition, Cutter) or settings.partition in known_partitions()
+            require(known, f"settings have the partition {settings.partition!r}")
+        if isinstance(settings.landmarks, str):
+            known = settings.landmarks in ("uniform", "kmeans", "farthest", "same", "none")
+            require(known, f"settings have the landmarks {settings.landmarks!r}")
+        elif not isinstance(settings.landmarks, Landmarks | list):
+            check_alike(as_points_like(settings.landmarks, points), points)
 
     def factor(self, source: "Exact", noise: Tensor) -> list[Factorization]:
         """Factorizations on the points of the exact kernel, whose memory budget they share."""

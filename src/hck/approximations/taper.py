@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from hck.backend.blocks import Batch, Blocks, batches, owners, positions
+from hck.backend.checks import check_floats, check_indices, require
 from hck.backend.kinds import kind_of
 from hck.backend.parallel import chunks
 from hck.backend.progress import track
@@ -52,6 +53,21 @@ class Pattern:
     column: Tensor  # (pairs,): in ascending order in each row
     taper: Tensor  # (pairs,): φ
     columns: int  # how many there are
+
+    def validate(self) -> None:
+        """Raise ValueError unless it is a sparse matrix that is symmetric, with a diagonal."""
+        n, pairs = self.columns, len(self.column)
+        check_indices("start", self.start, pairs + 1, n + 1)
+        ends = (int(self.start[0]), int(self.start[-1])) == (0, pairs)
+        require(ends and bool((self.start.diff() >= 0).all()), "start must ascend from 0 to all pairs")
+        check_indices("column", self.column, n, pairs)
+        require(self.start.dtype == self.column.dtype, "start and column must be of one type")
+        check_floats("taper", self.taper, pairs)
+        row, column = owners(self.count.long(), pairs), self.column.long()
+        key = row * n + column
+        require(bool((key.diff() > 0).all()), "column must ascend in each row")
+        require(len(self.diagonal) == n, "column lacks the diagonal")
+        require(torch.equal((column * n + row).sort().values, key), "column must make a symmetric matrix")
 
     @property
     def count(self) -> Tensor:
@@ -106,6 +122,14 @@ class Taper:
     radius: float  # θ
     smoothness: int  # 0, 1 or 2: of φ; see `wendland`
     metric: Tensor | None  # (d,): what features are divided by where distances are measured
+
+    def validate(self) -> None:
+        require(0 < self.radius < math.inf, f"radius must be positive and finite, got {self.radius}")
+        require(self.smoothness in (0, 1, 2), f"smoothness must be 0, 1 or 2, got {self.smoothness}")
+        require(len(self.points) > 0, "points must not be empty")
+        if self.metric is not None:
+            check_floats("metric", self.metric, self.points.n_features)
+            require(bool((self.metric > 0).all()), "metric must be positive")
 
     @classmethod
     def of(

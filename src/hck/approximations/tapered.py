@@ -18,6 +18,7 @@ from hck.approximations.conjugate_gradients import Stopping, conjugate_gradients
 from hck.approximations.factorization import Factorization, normal
 from hck.approximations.sparse_cholesky import Cholesky, Elimination
 from hck.approximations.taper import ROWS, Pattern, Taper
+from hck.backend.checks import check_floats, require
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks
 from hck.backend.progress import track
@@ -26,7 +27,17 @@ from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.inputs import looks_like_objects
 from hck.kernels.registry import KernelLike
-from hck.points import DensePoints, KernelBlocks, Points, PointsLike, as_points, as_points_like
+from hck.points import (
+    DensePoints,
+    KernelBlocks,
+    Points,
+    PointsLike,
+    as_points,
+    as_points_like,
+    check_alike,
+    check_kernel,
+    check_weights,
+)
 from hck.settings import MemoryBudget, Option, Settings
 
 _AT_ONCE = 2**22  # numbers gathered together
@@ -62,6 +73,17 @@ class Tapered(Approximation):
     pattern: Pattern  # of K̃
     elimination: Elimination  # the order in which equations are solved
     budget: float = math.inf  # for the factor, where it is not indispensable
+
+    def validate(self) -> None:
+        n, own, pattern = len(self.points), self.elimination, self.pattern
+        check_kernel(self.kernel, self.points)
+        check_alike(self.taper.points, self.points)
+        require(len(self.taper.points) == n == pattern.columns, "taper and pattern must be of the points")
+        same = torch.equal(own.start, pattern.start) and torch.equal(own.column, pattern.column)
+        require(same, "elimination must have the start and column of the pattern")
+        check_floats("elimination.place", own.place, n, None)
+        require(pattern.taper.dtype == self.points.dtype, "taper must be of the points' type")
+        require(self.budget > 0, "budget must be positive")
 
     @classmethod
     def of(
@@ -273,6 +295,16 @@ class TaperedPredictor:
     kernel: Kernel
     taper: Taper
     weights: Tensor  # (n, columns)
+
+    def validate(self) -> None:
+        most = check_kernel(self.kernel, self.points)
+        check_weights("weights", self.weights, most, len(self.points), None)
+        require(self.columns > 0, "weights must have columns")
+        require(self.weights.dtype == self.points.dtype, "weights must be of the points' type")
+
+    @property
+    def columns(self) -> int:
+        return self.weights.shape[1]
 
     @torch.no_grad()
     def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hck.backend.checks import check_indices, require
 from hck.backend.kinds import kind_of
 
 # A group joins a batch if padding it to the batch's width wastes at most this share of the width.
@@ -23,6 +24,11 @@ class Blocks:
 
     index: Tensor
     full: bool  # whether it is known that no entry is -1, so that masking can be skipped
+
+    def validate(self) -> None:
+        """Raise ValueError if something of it is wrong; what positions are of knows how many there are."""
+        check_indices("index", self.index, 2**62, None, None, low=0 if self.full else -1)
+        require(self.index.dtype == torch.int64, f"index must be int64, got {self.index.dtype}")
 
     def __len__(self) -> int:
         return self.index.shape[0]

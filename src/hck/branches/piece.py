@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
+from hck.backend.checks import check_floats, check_indices, require
 from hck.hierarchy.predictor import TreePredictor
 
 
@@ -29,6 +30,10 @@ class Message:
     information: Tensor  # −Θ (r, r); only the upper triangle counts
     mean: Tensor  # −t (r, columns), for the right-hand sides
     log_determinant: float  # the branch's part of that of K_h + noise
+
+    def validate(self) -> None:
+        check_floats("information", self.information, len(self.information), len(self.information))
+        check_floats("mean", self.mean, len(self.information), None)
 
     @property
     def nbytes(self) -> int:
@@ -59,6 +64,21 @@ class Piece:
     above: Tensor | None = None  # P (r, r) of the node that it hangs from
     gram: Tensor | None = None  # bᵀ (K_h + noise)⁻¹ b (columns, columns), the branch's part
     seconds: float = 0.0  # that a core took for it, where that was measured
+
+    def validate(self) -> None:
+        n, columns = self.predictor.tree.n_points, self.predictor.columns
+        check_indices("rows", self.rows, 2**62, n)
+        for name, rows in (("left_out", None), ("observed", None), ("targets", n)):
+            if (found := getattr(self, name)) is not None:
+                check_floats(name, found, rows, columns)
+        require(
+            (self.left_out is None) == (self.observed is None), "left_out and observed must both be there"
+        )
+        if self.left_out is not None and self.observed is not None:
+            require(len(self.left_out) == len(self.observed), "left_out and observed must be as long")
+        for name in ("above", "gram"):
+            if (found := getattr(self, name)) is not None:
+                check_floats(name, found, len(found), len(found))
 
     @property
     def nbytes(self) -> int:

@@ -6,13 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hck.backend.checks import require
 from hck.backend.random import as_random
 from hck.branches.branch import Branch
 from hck.branches.piece import Message, Piece, Reply, Share, probed
 from hck.branches.trunk import Trunk
 from hck.hierarchy.leave_one_out import leave_one_out
 from hck.kernels import Kernel
-from hck.points import Points, as_points, as_tensor
+from hck.points import Points, as_points, as_tensor, features_of
 from hck.preparation.coding import Coding
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
@@ -37,6 +38,22 @@ class Plan:
     coding: Coding | Trend | None = None  # how targets become right-hand sides; None: they are
     every: int | None = None  # every so-many-th row is predicted from all others; None: none is
     process: bool = False  # whether branches say what they do not know, as Gaussian processes do
+
+    def validate(self) -> None:
+        require(len(self.seeds) == len(self.trunks) > 0, "seeds and trunks must be one for each tree")
+        require(all(0 <= seed < 2**31 for seed in self.seeds), "seeds must be from 0 to 2³¹")
+        require(self.dtype in DTYPES, f"dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}")
+        require(0 <= self.noise < float("inf"), f"noise must be finite, not negative, got {self.noise}")
+        require(self.every is None or self.every >= 1, f"every must be at least 1, got {self.every}")
+        for trunk in self.trunks:
+            points = trunk.landmarks.points
+            require(features_of(points) == self.n_features, "trunks must be of the same features")
+            require(points.dtype == DTYPES[self.dtype], f"trunks must be of dtype {self.dtype}")
+        self.scaling.check(self.n_features)
+
+    @property
+    def n_features(self) -> int:
+        return features_of(self.trunks[0].landmarks.points)
 
     @property
     def branches(self) -> list[range]:

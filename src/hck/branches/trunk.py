@@ -7,6 +7,7 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.backend.blocks import Blocks
+from hck.backend.checks import require
 from hck.backend.memory import resolve_budget
 from hck.backend.random import RandomLike
 from hck.backend.steps import Inbox
@@ -19,7 +20,7 @@ from hck.kernels import Kernel
 from hck.kernels.registry import KernelLike
 from hck.partition import Landmarks, Tree, known_partitions
 from hck.partition.hyperplane import HyperplaneRule, hyperplane_rules
-from hck.points import Points, PointsLike, as_points
+from hck.points import Points, PointsLike, as_points, check_kernel, features_of
 from hck.settings import PartitionLike, Settings
 
 # Sizes of branches vary by 1/√s of themselves, where s is the points of the sample in each: with so many, the
@@ -35,6 +36,15 @@ class Trunk:
     tree: Tree  # without points; its leaves are the branches, all of the same depth
     landmarks: Landmarks
     jitter: float
+
+    def validate(self) -> None:
+        points = self.landmarks.points
+        check_kernel(self.kernel, points)
+        self.tree.check_rules(features_of(points))
+        hyperplane_rules(self.tree)  # or an error
+        require(self.tree.depth > 0, "the tree has no branches")
+        require(len(self.landmarks.blocks) == len(self.tree.inner), "landmarks must be of the inner nodes")
+        require(0 <= self.jitter < float("inf"), f"jitter must be finite, not negative, got {self.jitter}")
 
     @classmethod
     def of(

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from hck.approximations import Approximation, Iterative
 from hck.approximations.make import NAMES, approximate, for_other_points
+from hck.backend.checks import require
 from hck.backend.device import resolve_device
 from hck.estimators.parameters import Predictions
 from hck.estimators.whole import keep_whole
@@ -24,7 +25,7 @@ from hck.kernels import Kernel, make_kernel
 from hck.kernels.inputs import looks_like_objects
 from hck.partition import Cutter, Landmarks, Tree
 from hck.persistence.model import save
-from hck.points import Points, as_points, as_points_like, check_sparse
+from hck.points import Points, as_points, as_points_like, check_sparse, features_of
 from hck.preparation.arrays import PointsLike, TargetsLike, count, to_host
 from hck.preparation.categories import Categories
 from hck.preparation.scaling import Scaling
@@ -153,6 +154,25 @@ class HCKEstimator(BaseEstimator):
                 f"X has {n_features} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
+
+    def _validate_loaded(self) -> None:
+        """Raise ValueError unless what a file has set fits together."""
+        columns: int = getattr(self, "n_features_in_", -1)
+        require(not self._objects, "_objects must be False")
+        require(
+            type(columns) is int and columns > 0, f"n_features_in_ must be a whole number, got {columns!r}"
+        )
+        width = columns if self._categories is None else self._categories.width(columns)
+        d = features_of(self._trained_points())
+        require(width == d, f"n_features_in_ is {columns}, but points have {d} features")
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
+            text = isinstance(names, np.ndarray) and all(isinstance(name, str) for name in names.ravel())
+            require(text and names.shape == (columns,), "feature_names_in_ must be a text for each feature")
+        require(not hasattr(self, "_metadata_request"), "_metadata_request is no part of a saved model")
+        output = getattr(self, "_sklearn_output_config", {})
+        known = [{"transform": kind} for kind in ("default", "pandas", "polars", None)]
+        require(output in ({}, *known), f"_sklearn_output_config is {output!r}")
 
     @property
     def tree_(self) -> Tree:

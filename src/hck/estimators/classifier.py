@@ -7,12 +7,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from hck.backend.checks import require
 from hck.estimators.base import device_of
 from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED, RidgeEstimator
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
-from hck.preparation.coding import codes_of, signs
+from hck.preparation.coding import check_classes, codes_of, signs
 from hck.selection.loss import Calibration
 
 
@@ -53,6 +54,14 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
     """
 
     _loss = "log_loss"
+    classes_: np.ndarray
+    calibration_: Calibration | None
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        count = check_classes(self.classes_)
+        columns = 1 if count == 2 else count
+        require(self.forest_.columns == columns, f"classes_ are {count}, but the model has {columns} columns")
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: PointsLike, y: TargetsLike, sample_weight: Weights = None) -> "HCKClassifier":

@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from hck.backend.memory import resolve_budget
 from hck.backend.progress import track
-from hck.branches import Probes, assemble_forest
+from hck.branches import Piece, Plan, Probes, assemble_forest
 from hck.branches.plan import probe_every
+from hck.errors import ModelFileError
 from hck.estimators.branched import (
     BranchedRidge,
     Extent,
@@ -33,7 +34,10 @@ from hck.outofcore.job import MESSAGES, MODEL, PLAN, POINTS, Job
 from hck.outofcore.rows import as_rows
 from hck.outofcore.store import Pieces, train
 from hck.outofcore.training import Training
+from hck.persistence.types import fits
+from hck.points import are_alike
 from hck.preparation.arrays import PointsLike, TargetsLike
+from hck.preparation.coding import Coding, OneAgainstAll
 from hck.preparation.survey import as_numbers
 from hck.selection import Selection
 
@@ -100,7 +104,7 @@ class DiskRidge(BranchedRidge):
             if not job.has(MODEL):
                 self._work(job, known, table)
             job.forget(POINTS, MESSAGES)
-        self._adopt(job, job.load(MODEL))
+        self._adopt(job, _checked(job, job.load(MODEL)))
         return self
 
     def _settle(self, table: Training) -> dict[str, Any]:
@@ -167,11 +171,19 @@ class DiskRidge(BranchedRidge):
             for tree in range(len(plan.trunks)):
                 for branch, mine in enumerate(plan.split(tree, x)):
                     if len(mine):
-                        predictor = self._pieces.get(tree, branch).predictor
+                        predictor = self._piece(tree, branch).predictor
                         here[mine] += predictor(plan.points(x[mine])).double().cpu().numpy()
         out /= len(plan.trunks)
         out += self.intercept_
         return out
+
+    def _piece(self, tree: int, branch: int) -> Piece:
+        """A branch that predicts, if it is one of this model."""
+        piece, plan = self._pieces.get(tree, branch), self._known["plan"]
+        mine = isinstance(piece, Piece) and piece.predictor.columns == len(self.intercept_)
+        if not (mine and are_alike(piece.predictor.points, plan.trunks[tree].landmarks.points)):
+            raise ModelFileError(f"branch {branch} of tree {tree} in {self.folder} is none of this model")
+        return piece
 
     @classmethod
     def open(
@@ -193,7 +205,7 @@ class DiskRidge(BranchedRidge):
         job = Job(Path(folder), place)
         if not job.has(MODEL):
             raise FileNotFoundError(f"{folder} holds no finished model")
-        known = job.load(MODEL)
+        known = _checked(job, job.load(MODEL))
         model = cls(**{**known["parameters"], "memory_budget": memory_budget, "device": device})
         model.folder = folder
         model._adopt(job, known)
@@ -203,8 +215,41 @@ class DiskRidge(BranchedRidge):
         """The same model in memory, as a plain estimator, where it fits."""
         check_is_fitted(self)
         plan = self._known["plan"]
-        pieces = [[self._pieces.get(tree, k) for k in mine] for tree, mine in enumerate(plan.branches)]
+        pieces = [[self._piece(tree, k) for k in mine] for tree, mine in enumerate(plan.branches)]
         return self._as_plain(plan, assemble_forest(plan.trunks, pieces))
+
+
+_MADE_OF = {
+    **{"class": str, "parameters": dict[str, Any], "plan": Plan, "selection": Selection},
+    **{"coding": Coding, "shape": tuple[int, int], "names": list[str] | None, "is_vector": bool},
+}
+
+
+def _checked(job: Job, known: Any) -> dict[str, Any]:
+    """What a finished job has found, if it is that; else a ModelFileError."""
+    known = known if isinstance(known, dict) else {}
+    wrong = [name for name, hint in _MADE_OF.items() if name not in known or not fits(known[name], hint)]
+    if not wrong:
+        columns, names = len(known["coding"].intercept), known["names"]
+        d, probes = (
+            known["plan"].n_features,
+            known.get("left_out", (np.zeros(0), *2 * (np.zeros((0, columns)),))),
+        )
+        agreed = {
+            "class": isinstance(known["coding"], OneAgainstAll) == (known["class"] == "DiskHCKClassifier"),
+            "parameters": {*known["parameters"]} <= {*DiskRidge._get_param_names()},
+            "shape": known["shape"][1] == d and known["shape"][0] > 0,
+            "names": names is None or len(names) == d,
+            "is_vector": not known["is_vector"] or columns == 1 or known["class"] == "DiskHCKClassifier",
+            "left_out": fits(probes, tuple[np.ndarray, np.ndarray, np.ndarray])
+            and probes[1].shape == probes[2].shape == (len(probes[0]), columns)
+            and all(bool(np.isfinite(each).all()) for each in probes),
+        }
+        wrong = [name for name, holds in agreed.items() if not holds]
+    if wrong:
+        raise ModelFileError(f"{job.folder / MODEL} is damaged or forged: its {wrong[0]!r} is wrong")
+    found: dict[str, Any] = known
+    return found
 
 
 @described

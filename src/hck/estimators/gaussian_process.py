@@ -14,13 +14,14 @@ from torch import Tensor
 from hck.approximations import Approximation, Iterative
 from hck.approximations.exact import ExactPredictor
 from hck.approximations.make import for_each_tree
+from hck.backend.checks import check_floats, require
 from hck.estimators.base import HCKEstimator, device_of
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
 from hck.estimators.process_learning import Bounds
 from hck.estimators.process_prediction import ProcessPrediction
 from hck.kernels.inputs import real_array
 from hck.persistence.classes import saved
-from hck.points import own
+from hck.points import check_kernel, features_of, own
 from hck.preparation.arrays import PointsLike, TargetsLike
 from hck.preparation.trend import Trend, TrendLike
 from hck.process import Mixture, Process
@@ -86,6 +87,12 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
     True
     """
 
+    coefficients_: np.ndarray
+    history_: list[float]
+    n_iter_: int
+    residuals_: list[list[float]]
+    theta_names_: list[str]
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HCKEstimator._parameter_constraints,
         "ard": ["boolean"],
@@ -128,6 +135,17 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         verbose: int = 0,
     ) -> None:
         assign(self, locals())
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        d, first = features_of(self._trained_points()), self.posterior_.members[0]
+        self._trend.check(d, first.y.shape[1] - 1)
+        check_kernel(self.kernel_, self._trained_points())
+        check_floats("theta_", torch.from_numpy(self.theta_), len(self._space.start))
+        check_floats("coefficients_", torch.from_numpy(self.coefficients_), first.y.shape[1] - 1)
+        noise = np.asarray(self.noise_)
+        known = noise.dtype.kind == "f" and noise.shape in ((), (len(first.y),))
+        require(known and bool(np.isfinite(noise).all() and (noise >= 0).all()), "noise_ must be variances")
 
     # Training ---------------------------------------------------------------------------------------
 

@@ -11,9 +11,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from hck.approximations import Iterative, Predictor
 from hck.approximations.eigenvectors import principal_components
+from hck.backend.checks import check_floats, require
 from hck.estimators.base import HCKEstimator, device_of
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, assign, described
 from hck.estimators.regressor import HCKRegressor
@@ -112,6 +114,9 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
     tol: float
     eigenvalues_: np.ndarray
     eigenvectors_: np.ndarray
+    explained_variance_: np.ndarray
+    explained_variance_ratio_: np.ndarray
+    _mean: Tensor
     _predictor: Predictor
     _back: HCKRegressor | None
 
@@ -151,6 +156,16 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         tags.input_tags.sparse = not self.fit_inverse_transform
         tags.transformer_tags.preserves_dtype = [self.dtype]
         return tags
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        count = self._predictor.columns
+        check_floats("_mean", self._mean, count)
+        for name in ("eigenvalues_", "explained_variance_", "explained_variance_ratio_"):
+            check_floats(name, torch.from_numpy(getattr(self, name)), count)
+        check_floats("eigenvectors_", torch.from_numpy(self.eigenvectors_), None, count)
+        if self._back is not None:
+            require(self._back.n_features_in_ == count, f"_back must be of {count} components")
 
     @property
     def _n_features_out(self) -> int:

@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import Tags
 
+from hck.backend.checks import require
 from hck.estimators.base import device_of
 from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.ridge import SAVED, RidgeEstimator
@@ -47,6 +48,11 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
     """
 
     _loss = "squared_error"
+    _one_target: bool
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        require(not self._one_target or self.forest_.columns == 1, "_one_target, but there are several")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -17,6 +17,7 @@ from torch import Tensor
 from hck.approximations import Iterative
 from hck.approximations.exact import ExactPredictor
 from hck.approximations.make import for_each_tree
+from hck.backend.checks import check_floats, check_indices, require
 from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.backend.reuse import reusing
@@ -25,8 +26,17 @@ from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, 
 from hck.estimators.training import Ensemble, Equations, Fitted, Weighed, blend, scale, weigh
 from hck.hierarchy import Forest, TreePredictor
 from hck.partition import Tree
-from hck.points import DensePoints, Points, SparsePoints, as_points, as_points_like, own
+from hck.points import (
+    DensePoints,
+    Points,
+    SparsePoints,
+    as_points,
+    as_points_like,
+    features_of,
+    own,
+)
 from hck.preparation.arrays import PointsLike, to_host
+from hck.preparation.scaling import Scaling
 from hck.selection import Candidate, Observations, Selection
 from hck.selection.auto import MOST_LENGTHSCALES, given_kernel, select
 from hck.selection.candidate import Given, Shape
@@ -52,6 +62,11 @@ class RidgeEstimator(HCKEstimator):
     forest_: Forest
     intercept_: np.ndarray
     selection_: Selection
+    residuals_: list[list[float]]
+    _scaling: Scaling
+    _left_out: np.ndarray | None
+    _used: np.ndarray
+    _weight: np.ndarray | None
     _loss: ClassVar[str]  # by which candidates are compared: of `hck.selection.loss.LOSSES`
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -162,6 +177,17 @@ class RidgeEstimator(HCKEstimator):
         self._used = fitted.weighed.rows
         self._weight = fitted.weighed.weights
 
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        columns = self.forest_.columns
+        check_floats("intercept_", torch.from_numpy(self.intercept_), columns)
+        self._scaling.check(features_of(self._trained_points()))
+        rows = check_rows("_used", self._used)
+        if self._left_out is not None:
+            check_floats("_left_out", torch.from_numpy(self._left_out), rows, columns)
+        if self._weight is not None:
+            check_floats("_weight", torch.from_numpy(self._weight), rows)
+
     # Parameters -------------------------------------------------------------------------------------
 
     def _points(self, X: PointsLike) -> Points:
@@ -231,6 +257,13 @@ class RidgeEstimator(HCKEstimator):
         dense = isinstance(trained, DensePoints)
         points = as_points(X, device=trained.device) if dense else as_points_like(X, trained)
         return self._scaling(points, trained.dtype)
+
+
+def check_rows(name: str, rows: np.ndarray) -> int:
+    """How many rows of a table there are; ValueError unless these are numbers of rows, ascending."""
+    check_indices(name, torch.from_numpy(rows), 2**62, None)
+    require(bool((np.diff(rows) > 0).all()), f"{name} must ascend")
+    return len(rows)
 
 
 def _check_weights(weight: Weights, n: int) -> Tensor | None:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.backend.blocks import Blocks
+from hck.backend.checks import require
 from hck.backend.memory import Cost, at_once, resolve_budget
 from hck.backend.parallel import chunks, for_each, parallel_map
 from hck.backend.random import RandomLike, as_random
@@ -18,7 +19,16 @@ from hck.kernels import Kernel, make_kernel
 from hck.kernels.inputs import looks_like_objects
 from hck.kernels.registry import KernelLike
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
-from hck.points import KernelBlocks, Points, PointsLike, as_points, self_values
+from hck.points import (
+    KernelBlocks,
+    Points,
+    PointsLike,
+    as_points,
+    check_alike,
+    check_kernel,
+    features_of,
+    self_values,
+)
 from hck.settings import Settings
 
 # λ' on the landmark matrices when none is given, relative to k(x, x): it bounds their condition, and with
@@ -46,6 +56,11 @@ class Blueprint:
     budget: int  # bytes that temporaries should stay within
     verbose: bool = False
     factors: dict[int, Tensor] = field(default_factory=dict)  # C, level by level, of those that are prepared
+
+    def validate(self) -> None:
+        check_landmarks(self.landmarks, self.layout.tree, self.points)
+        check_kernel(self.kernel, self.points)
+        require(0 <= self.jitter < float("inf"), f"jitter must be finite, none negative, got {self.jitter}")
 
     @property
     def rank(self) -> int:
@@ -176,6 +191,16 @@ class Blueprint:
         most = self.layout.tree.n_leaves // 2
         step = at_once(stop - first, most, Cost(each, rank**3), self.budget, self.points.device)
         return chunks(first, stop, step)
+
+
+def check_landmarks(landmarks: Landmarks, tree: Tree, points: Points) -> None:
+    """Raise ValueError unless a tree is over these points, and landmarks are of its inner nodes."""
+    # a branch has its landmarks behind its points
+    require(len(points) >= tree.n_points, f"there are {len(points)} points in a tree of {tree.n_points}")
+    tree.check_rules(features_of(points))
+    sets, slots = len(landmarks.blocks), max(1, len(tree.inner))
+    require(sets == slots, f"there are {sets} sets of landmarks for {slots} inner nodes")
+    check_alike(landmarks.points, points)
 
 
 def lay_out(tree: Tree, points: Points, rank: int, budget: int) -> Layout:

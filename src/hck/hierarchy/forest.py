@@ -6,9 +6,12 @@ from typing import Protocol
 from torch import Tensor
 
 from hck.backend.blocks import Blocks
+from hck.backend.checks import require
 from hck.hierarchy.predictor import TreePredictor
 from hck.partition import Landmarks
-from hck.points import Points, PointsLike
+from hck.points import Points, PointsLike, check_alike
+
+_MOST = 1e6  # of weights from files
 
 
 class Predictor(Protocol):
@@ -22,6 +25,10 @@ class Predictor(Protocol):
         """Of the kind that it takes."""
 
     @property
+    def columns(self) -> int:
+        """How many values there are at a point."""
+
+    @property
     def nbytes(self) -> int:
         """Memory held, in bytes."""
 
@@ -32,6 +39,20 @@ class Forest:
 
     members: list[Predictor]
     weights: list[float] | None = None  # of a weighted mean; 1 in all
+
+    def validate(self) -> None:
+        require(len(self.members) > 0, "members must not be empty")
+        require(len({member.columns for member in self.members}) == 1, "members must have as many columns")
+        for member in self.members[1:]:
+            check_alike(member.points, self.members[0].points)
+        if self.weights is not None:
+            require(len(self.weights) == len(self.members), "weights must be one for each member")
+            require(all(abs(weight) < _MOST for weight in self.weights), "weights must be finite and small")
+
+    @property
+    def columns(self) -> int:
+        """How many values there are at a point."""
+        return self.members[0].columns
 
     def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         """The mean at each point of `x`: shape (points, columns)."""

@@ -7,14 +7,15 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.backend.blocks import Batch, Blocks, batches, group_by, pieces
+from hck.backend.checks import check_indices, require
 from hck.backend.memory import per_chunk
 from hck.backend.parallel import for_each
-from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.blueprint import Blueprint, check_landmarks
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.smooth import Filtered, Weights
 from hck.kernels import Kernel
 from hck.partition import Landmarks, Tree
-from hck.points import Points, PointsLike, as_points_like, cross
+from hck.points import Points, PointsLike, as_points_like, check_kernel, check_weights, cross
 
 
 @dataclass
@@ -87,6 +88,24 @@ class TreePredictor:
     landmark_weights: Tensor  # g (leaves, r, columns)
     budget: int  # bytes that temporaries should stay within
     order: Tensor | None = None  # (n,)
+
+    def validate(self) -> None:
+        """Raise ValueError unless all parts fit together."""
+        tree, points, weights = self.tree, self.points, self.weights
+        check_landmarks(self.landmarks, tree, points)
+        most = check_kernel(self.kernel, points)
+        check_weights("weights", weights, most, tree.n_points, None)
+        rank, columns = self.landmarks.rank, weights.shape[-1]
+        require(columns > 0, "weights must have columns")
+        check_weights("landmark_weights", self.landmark_weights, most, tree.n_leaves, rank, columns)
+        require(self.landmark_weights.dtype == weights.dtype == points.dtype, "weights must be of one type")
+        if self.order is not None:
+            check_indices("order", self.order, len(points), tree.n_points)
+            require(self.order.dtype == torch.int64, "order must be int64")
+
+    @property
+    def columns(self) -> int:
+        return self.weights.shape[1]
 
     @classmethod
     def of(cls, blueprint: Blueprint, weights: Weights) -> "TreePredictor":

@@ -11,11 +11,13 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from hck.backend.checks import require
 from hck.backend.kernels import Profile, requiring_gradient, wants_gradient
 from hck.kernels.inputs import Data, comparable, float_tensor, looks_like_objects, object_array
 from hck.kernels.placement import Block, Placement
 from hck.kernels.sparse_input import check_sparse
 
+MOST_TERMS = 200  # of a kernel that is loaded
 Number: TypeAlias = float | Tensor  # of shape ()
 Parameter: TypeAlias = float | Tensor  # of shape () or, one for each feature, (d,)
 
@@ -57,6 +59,11 @@ class Kernel(ABC):
     arguments: ClassVar[tuple[str, ...]] = ()
     # How points are put where the kernel is isotropic; None: they are left where they are.
     placement: Placement | None = None
+    terms: int = 1  # kernels that it consists of, counted as often as they are evaluated
+
+    def validate(self) -> None:
+        """Raise ValueError if it has so many terms, as only kernels from files have, that it never ends."""
+        require(self.terms <= MOST_TERMS, f"it has more than {MOST_TERMS} kernels inside each other")
 
     @abstractmethod
     def evaluate(self, a: Block, b: Block) -> Tensor:
@@ -157,6 +164,7 @@ class _Pair(Kernel):
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left, self.right = left, right
+        self.terms = 1 + left.terms + right.terms
 
     @property
     def takes_objects(self) -> bool:
@@ -230,7 +238,7 @@ class Scaled(Kernel):
         value = scale.detach() if isinstance(scale, Tensor) else scale
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"a kernel can only be scaled by a positive, finite number, got {scale!r}")
-        self.kernel = kernel
+        self.kernel, self.terms = kernel, 1 + kernel.terms
         self.scale = scale if isinstance(scale, Tensor) else float(scale)
 
     @property

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from hck.backend.blocks import ranges
+from hck.backend.checks import check_floats, require
 from hck.partition.cutter import Cutter, Frontier
 from hck.partition.rules import Rule, as_vectors
 from hck.partition.tree import Tree
@@ -23,6 +24,10 @@ class CentreRule(Rule):
 
     centres: Tensor  # (children, d): those of the first node, those of the second, …
     count: Tensor  # (nodes,)
+
+    def check(self, children: Tensor, d: int) -> None:
+        require(torch.equal(self.count, children), "count must be the numbers of children")
+        check_floats("centres", self.centres, int(children.sum()), d)
 
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
         vectors = as_vectors(points)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import ranges
+from hck.backend.checks import check_floats, check_indices, require
 from hck.backend.cuts import Directions, Halvings, halve_all
 from hck.backend.random import Random
 from hck.partition.cutter import Cutter, Frontier
@@ -34,6 +35,16 @@ class HyperplaneRule(Rule):
     directions: Tensor  # (directions, d)
     pick: Tensor  # (nodes,): the direction of each node
     threshold: Tensor  # (nodes,)
+
+    def check(self, children: Tensor, d: int) -> None:
+        nodes = len(children)
+        check_floats("directions", self.directions, None, d)
+        check_indices("pick", self.pick, len(self.directions), nodes)
+        require(self.pick.dtype == torch.int64, "pick must be int64")
+        beyond = self.threshold == torch.inf  # of a node with an only child
+        check_floats("threshold", self.threshold.masked_fill(beyond, 0.0), nodes)
+        suits = (children == 2) | (beyond & (children == 1))
+        require(bool(suits.all()), "threshold must cut a node into two children, or be infinite for one")
 
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
         value = as_vectors(points).project(rows, self.directions, self.pick[which])

@@ -6,11 +6,12 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks, batches, group_by, pieces
+from hck.backend.checks import check_floats, require
 from hck.backend.random import Random
 from hck.kernels import Kernel
 from hck.partition.cutter import Cutter, Frontier
 from hck.partition.rules import Rule
-from hck.points import Points, as_points_like, cross
+from hck.points import Points, as_points_like, check_kernel, cross, features_of
 
 # Where kernel values take few values, a projection on two points leaves many tied: then take more.
 _POLES = (2, 8, 16)
@@ -49,6 +50,16 @@ class KernelRule(Rule):
     poles: Points  # those of the first node, those of the second, …
     weights: Tensor  # (nodes, poles)
     threshold: Tensor  # (nodes,)
+
+    def check(self, children: Tensor, d: int) -> None:
+        nodes = len(children)
+        require(bool((children == 2).all()), "a KernelRule cuts a node into two children")
+        check_floats("weights", self.weights, nodes, None)
+        check_floats("threshold", self.threshold, nodes)
+        require(len(self.poles) == self.weights.numel() > 0, "there must be a weight for each pole")
+        require(self.poles.dtype == self.weights.dtype, "weights and poles must be of one type")
+        check_kernel(self.kernel, self.poles)
+        require(features_of(self.poles) == d, f"poles must have {d} features")
 
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
         points = as_points_like(points.x, self.poles)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks, batches, consecutive, send
+from hck.backend.checks import check_indices, require
 from hck.backend.random import Random, RandomLike, as_random
 from hck.kernels import Kernel
 from hck.partition.centres import kmeans_centres
@@ -38,6 +39,10 @@ class Landmarks:
 
     points: Points
     blocks: Blocks  # (inner nodes, rank): positions in `points`
+
+    def validate(self) -> None:
+        check_indices("blocks", self.blocks.index, len(self.points), None, None, low=-1)
+        require(self.rank > 0, "blocks must have room for a landmark")
 
     @property
     def rank(self) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hck.backend.checks import check_floats, check_indices, require
 from hck.partition.given import Route
 from hck.points import Points, PointsLike, VectorPoints
 
@@ -22,6 +23,10 @@ class Rule(ABC):
     @abstractmethod
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
         """The child number, from 0, for each i: points[rows[i]] lies in the level's inner node which[i]."""
+
+    def check(self, children: Tensor, d: int) -> None:
+        """Raise ValueError unless it suits inner nodes with these numbers of children, and d features."""
+        raise ValueError(f"a {type(self).__name__} cannot be checked")
 
     def to(self, device: torch.device) -> Self:
         """The same rule with its arrays on `device`."""
@@ -50,6 +55,10 @@ class ScaledRule(Rule):
 
     rule: Rule
     factor: Tensor  # (d,)
+
+    def check(self, children: Tensor, d: int) -> None:
+        check_floats("factor", self.factor, d)
+        self.rule.check(children, d)
 
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
         every = torch.arange(len(rows), device=rows.device)
@@ -81,6 +90,14 @@ class FlatRule(Rule):
 
     tree: "Tree"
     place: Tensor  # (leaves,): which child each leaf is
+
+    def check(self, children: Tensor, d: int) -> None:
+        require(len(children) == 1, "a FlatRule is for the root alone")
+        require(self.place.dtype == torch.int64, "place must be int64")
+        check_indices("place", self.place, int(children), self.tree.n_leaves)
+        flat = [rule for rule in self.tree.rules or () if isinstance(rule, FlatRule | ScaledRule)]
+        require(not flat, "the tree of a FlatRule must have plain rules")
+        self.tree.check_rules(d)
 
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
         return self.place[self.tree.route(points.take(rows))]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.backend.blocks import send
+from hck.backend.checks import check_indices, check_permutation, require
 from hck.backend.kinds import kind_of
 from hck.partition.given import Route, finder, lay_out, nodes_of_labels
 from hck.partition.rules import FlatRule, Rule, function_rules
@@ -57,6 +58,46 @@ class Tree:
     stop: Tensor
     order: Tensor
     rules: tuple[Rule, ...] | None = field(default=None, repr=False)
+
+    def validate(self) -> None:
+        """Raise ValueError unless it is a tree as described, over as many points as its order has."""
+        nodes, n = len(self.parent), len(self.order)
+        require(nodes > 0, "parent is empty")
+        for name in ("parent", "start", "stop", "order"):
+            require(getattr(self, name).dtype == torch.int64, f"{name} must be int64")
+        check_indices("parent", self.parent, nodes, nodes, low=-1)
+        parent = self.parent[1:]
+        before = torch.arange(nodes - 1, device=parent.device)
+        own = int(self.parent[0]) == -1 and bool(((parent >= 0) & (parent <= before)).all())
+        require(own, "parent must be -1 for the root, and a node before it for every other")
+        require(bool((parent.diff() >= 0).all()), "parent must ascend: nodes are numbered level by level")
+        check_permutation("order", self.order, n)
+        for name in ("start", "stop"):
+            check_indices(name, getattr(self, name), n + 1, nodes)
+        self._validate_ranges(n)
+        rules = len(self.rules or ())
+        require(self.rules is None or rules == self.depth, f"rules are {rules} for a depth of {self.depth}")
+
+    def _validate_ranges(self, n: int) -> None:
+        """Children own the points of their parent, one child after another."""
+        start, stop, parent = self.start, self.stop, self.parent[1:]
+        require((int(start[0]), int(stop[0])) == (0, n), "start and stop of the root must span all points")
+        first = torch.ones_like(parent, dtype=torch.bool)
+        first[1:] = parent.diff() > 0
+        expected = torch.where(
+            first, start[parent], stop[:-1]
+        )  # where the parent, or the sibling before, does
+        require(torch.equal(start[1:], expected), "start must follow that of the parent or sibling")
+        last = first.roll(-1)
+        require(torch.equal(stop[1:][last], stop[parent[last]]), "stop must be that of the parent")
+        smallest = int((stop - start).min())
+        require(smallest >= min(n, 1), "stop must be behind start: every node has points")
+
+    def check_rules(self, d: int) -> None:
+        """Raise ValueError unless new points of d features find their leaf."""
+        require(self.rules is not None or self.depth == 0, "rules are missing")
+        for (first, stop), rule in zip(self.inner_levels, self.rules or (), strict=True):
+            rule.check(self.n_children[self.inner[first:stop]], d)
 
     # Shape ------------------------------------------------------------------------------------------
 

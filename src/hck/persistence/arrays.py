@@ -1,5 +1,6 @@
 """Arrays as they are stored: nothing twice, and laid out in memory as before once they are read."""
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import torch
@@ -10,6 +11,7 @@ _INTEGERS = (f"{kind}{bits}" for kind in ("int", "uint") for bits in _BITS)
 DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in (*_FLOATS, *_INTEGERS, "bool")}
 JSON: TypeAlias = Any  # what JSON can hold
 Node: TypeAlias = dict[str, JSON]  # that says in "is" what it stands for
+Read: TypeAlias = Callable[[str, torch.dtype, list[int]], Tensor]  # name, dtype, shape of what is in a file
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 

@@ -2,10 +2,13 @@
 
 Loading makes objects of these classes only. A new dataclass is one more name in `_DATACLASSES`, another class
 one more line in `_BY_ARGUMENTS`. Estimators, which stand above, say what is saved of them (`saved`).
+
+What is loaded is checked: parts have the types that a class declares, and its `validate`, if it has one, says
+what must hold between them, by a ValueError. Parts are checked before the objects that they are parts of.
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -21,16 +24,18 @@ from hck.approximations.sparse_cholesky import Elimination
 from hck.approximations.taper import Pattern, Taper
 from hck.approximations.tapered import TaperedPredictor
 from hck.backend.blocks import Blocks
+from hck.backend.checks import require
 from hck.backend.memory import resolve_budget
 from hck.branches import Message, Piece, Plan, Trunk
 from hck.hierarchy import Blueprint, Forest, TreePredictor
-from hck.hierarchy.blueprint import lay_out
+from hck.hierarchy.blueprint import check_landmarks, lay_out
 from hck.kernels import CallableKernel, Kernel, Product, Scaled, Sum, kernel_classes
 from hck.partition import Landmarks, Tree, cutter_classes
 from hck.partition.centres import CentreRule
 from hck.partition.hyperplane import HyperplaneRule
 from hck.partition.kernel_cut import KernelRule
 from hck.partition.rules import FlatRule, FunctionRule, ScaledRule
+from hck.persistence.types import Hints, declared
 from hck.points import DensePoints, ObjectPoints, SparsePoints
 from hck.preparation.categories import Categories
 from hck.preparation.coding import Centred, OneAgainstAll
@@ -68,6 +73,7 @@ class Recipe:
     required: frozenset[str]
     optional: frozenset[str] | None = frozenset()  # None: any
     on_host: frozenset[str] = frozenset()  # parts that stay in the CPU's memory whatever the device
+    hints: Hints = field(default_factory=dict)  # the types of parts
 
 
 def _by_arguments(cls: type, *names: str, optional: tuple[str, ...] = ()) -> Recipe:
@@ -79,12 +85,13 @@ def _by_arguments(cls: type, *names: str, optional: tuple[str, ...] = ()) -> Rec
         lambda parts, place: cls(**{arguments[k]: v for k, v in _within_memory(parts, place).items()}),
         frozenset(in_files[name] for name in names),
         frozenset(in_files[name] for name in optional),
+        hints={part: declared(cls)[name] for name, part in in_files.items() if name in declared(cls)},
     )
 
 
 def _of_dataclass(cls: type) -> Recipe:
     """The fields of a dataclass, without caches."""
-    known = [field for field in fields(cls) if field.name not in _CACHES]
+    known = [each for each in fields(cls) if each.name not in _CACHES]
     needed = [each.name for each in known if each.default is MISSING and each.default_factory is MISSING]
     return _by_arguments(cls, *needed, optional=tuple(f.name for f in known if f.name not in needed))
 
@@ -96,7 +103,7 @@ def _within_memory(parts: Parts, place: Place) -> Parts:
     if not sizes:
         return parts
     most = resolve_budget(None, place.device)
-    return {**parts, **{name: min(size, most) for name, size in sizes.items()}}
+    return {**parts, **{name: min(max(size, 1), most) for name, size in sizes.items()}}
 
 
 # Blueprints: the layout follows from the tree --------------------------------------------------------
@@ -110,6 +117,7 @@ def _take_blueprint(whole: Blueprint) -> Parts:
 def _make_blueprint(parts: Parts, place: Place) -> Blueprint:
     parts = _within_memory(parts, place)
     tree, points = parts.pop("tree"), parts["points"]
+    check_landmarks(parts["landmarks"], tree, points)
     return Blueprint(layout=lay_out(tree, points, parts["landmarks"].rank, parts["budget"]), **parts)
 
 
@@ -164,6 +172,10 @@ def _take_categories(whole: Categories) -> Parts:
 
 def _make_categories(parts: Parts, place: Place) -> Categories:
     values = parts["values"]
+    require(len(values) == len(parts["positions"]) == len(parts["names"]) > 0, "names and values differ")
+    require(min(parts["positions"]) >= 0, "positions must not be negative")
+    require(len({*parts["positions"]}) == len(values), "positions must differ")
+    require(all(column == sorted({*column}) and column for column in values), "values must be sorted")
     rows = max(map(len, values))
     table = [[column[i % len(column)] for column in values] for i in range(rows)]
     encoder = OneHotEncoder(handle_unknown="ignore").fit(np.array(table, dtype=object))
@@ -210,9 +222,12 @@ def _of_estimator(cls: type[Estimator], *fitted: str) -> Recipe:
             if not name.isidentifier() or hasattr(cls, name):
                 raise ValueError(f"{name!r} is no name of an attribute")
             setattr(whole, name, parts[name])
+        whole._validate_params()
+        whole._validate_loaded()
         return whole
 
-    return Recipe(take, make, frozenset((*_FITTED, *fitted)), None, names.union(_ON_HOST))
+    hints = {name: hint for name, hint in declared(cls).items() if name not in names}  # type: ignore[arg-type]
+    return Recipe(take, make, frozenset((*_FITTED, *fitted)), None, names.union(_ON_HOST), hints)
 
 
 # The table -------------------------------------------------------------------------------------------
@@ -253,11 +268,13 @@ RECIPES: dict[type, Recipe] = {
         _make_blueprint,
         frozenset({"tree", "kernel", "points", "landmarks", "jitter", "budget"}),
         frozenset({"verbose"}),
+        hints={**declared(Blueprint), "tree": Tree},
     ),
     Posterior: Recipe(
         vars,
         _make_posterior,
-        frozenset({"blueprint", *(field.name for field in fields(Process) if field.name != "source")}),
+        frozenset({"blueprint", *(each.name for each in fields(Process) if each.name != "source")}),
+        hints={**declared(Process), "blueprint": Blueprint},
     ),
     Exact: replace(_EXACT, make=_make_exact, optional=frozenset({"guides", *(_EXACT.optional or ())})),
     Preconditioners: Recipe(
@@ -265,14 +282,21 @@ RECIPES: dict[type, Recipe] = {
         _make_preconditioners,
         frozenset({"count"}),
         frozenset({"settings", "seed", "kind", "rank", "options"}),
+        hints={**declared(Preconditioners), "rank": int, "kind": str, "options": dict},
     ),
     Plan: Recipe(
         vars,
         _make_plan,
         frozenset({"kernel", "noise", "scaling", "trunks", "seeds", "dtype", "device"}),
         frozenset({"settings", "coding", "every", "process", *_OPTIONS}),
+        hints=declared(Plan),
     ),
-    Categories: Recipe(_take_categories, _make_categories, frozenset({"names", "positions", "values"})),
+    Categories: Recipe(
+        _take_categories,
+        _make_categories,
+        frozenset({"names", "positions", "values"}),
+        hints={"names": list, "positions": list[int], "values": list[list[str]]},
+    ),
 }
 
 # That classes have in files of format 1.

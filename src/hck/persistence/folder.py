@@ -1,32 +1,26 @@
-"""The folder of a saved model: written whole or not at all, and read only if it is as it was written."""
+"""The folder of a saved model: written whole or not at all, by one process at a time."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NoReturn, TypeAlias
 
-import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 from torch import Tensor
 
+from hck.backend.files import alone
 from hck.errors import ModelFileError
-from hck.persistence.arrays import JSON, Node
-from hck.persistence.decode import Read
+from hck.persistence.arrays import JSON
+from hck.persistence.document import FORMAT, MODEL, VERSION, Document, digest, entry, parse
 
-FORMAT, VERSION = "hck model", 1
-MODEL = "model.json"
 TENSORS = ("tensors.safetensors", "tensors-2.safetensors")  # a new model takes the name that is free
-
-Document: TypeAlias = Node
-
-
-# Writing ---------------------------------------------------------------------------------------------
 
 
 def check_target(path: Path, force: bool) -> None:
@@ -49,23 +43,64 @@ def write(path: Path, document: Document, arrays: Mapping[str, Tensor], force: b
     """Write a model to a folder: what `model.json` holds, without checksums, and arrays by their names.
 
     Whatever interrupts it, there is the old model, if there was one (which `force` replaces), or the new one.
+    Who writes to the same path meanwhile waits. What killed writers have left is removed.
     """
     check_target(path, force)
     path = path.resolve()
-    unfinished = path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.tmp"
-    unfinished.mkdir()
+    with alone(path.with_name(f".{path.name}.lock")):
+        check_target(path, force)  # others may have been here
+        for left in path.parent.glob(f".{_literal(path.name)}.????????.tmp"):
+            shutil.rmtree(left, ignore_errors=True)
+        unfinished = path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.tmp"
+        try:
+            with _explained(path, arrays):
+                unfinished.mkdir()
+                old = _tensor_file(path) if path.exists() else None
+                name = next(name for name in TENSORS if name != old)
+                _write_json(unfinished / MODEL, _finish(document, unfinished / name, arrays))
+                _sync(unfinished)
+            if old is None:
+                os.rename(unfinished, path)
+                _sync(path.parent)
+            else:
+                _replace(path, unfinished, name)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _explained(path: Path, arrays: Mapping[str, Tensor]) -> Iterator[None]:
+    """Say of an error of the disk which model it hit, how much room is needed, and that nothing is lost."""
     try:
-        old = _tensor_file(path) if path.exists() else None
-        name = next(name for name in TENSORS if name != old)
-        _write_json(unfinished / MODEL, _finish(document, unfinished / name, arrays))
-        _sync(unfinished)
-        if old is None:
-            os.rename(unfinished, path)
-            _sync(path.parent)
-        else:
-            _replace(path, unfinished, name)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        yield
+    except (OSError, SafetensorError) as error:
+        number = getattr(error, "errno", None) or _error_number(error)
+        needed = sum(tensor.nbytes for tensor in arrays.values())
+        state = "the model that is there is intact" if path.exists() else "nothing was left there"
+        raise OSError(
+            number,
+            f"the model could not be written ({error}): it needs {needed:,} bytes and some more beside it "
+            f"until it is complete, and {_free(path.parent):,} are free; {state}",
+            str(path),
+        ) from error
+
+
+def _error_number(error: Exception) -> int:
+    """Of an error by which safetensors reports one of the system."""
+    found = re.search(r"os error (\d+)", str(error))
+    return int(found[1]) if found else errno.EIO
+
+
+def _free(folder: Path) -> int:
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return 0
+
+
+def _literal(name: str) -> str:
+    """A name as a pattern that matches it alone."""
+    return re.sub(r"([*?\[])", r"[\1]", name)
 
 
 def _replace(path: Path, unfinished: Path, name: str) -> None:
@@ -98,7 +133,7 @@ def _finish(document: Document, file: Path, arrays: Mapping[str, Tensor]) -> Doc
     _sync(file)
     tensors = {"file": file.name, "bytes": file.stat().st_size, "sha256": _sha256(file)}
     document = {"format": FORMAT, "version": VERSION, **document, "tensors": tensors}
-    return {**document, "sha256": _digest(document)}
+    return {**document, "sha256": digest(document)}
 
 
 def _write_json(file: Path, document: Document) -> None:
@@ -135,101 +170,7 @@ def _is_model(path: Path) -> bool:
 
 def _tensor_file(path: Path) -> JSON:
     """The name of the file of tensors that a model refers to."""
-    return entry(_parse(path / MODEL), "tensors", "file")
-
-
-# Reading ---------------------------------------------------------------------------------------------
-
-
-def read(path: Path) -> Document:
-    """What `model.json` holds, after all checks but those of the tensors; or a ModelFileError."""
-    if not path.is_dir():
-        raise ModelFileError(
-            f"there is no saved model at {path}" + (": it is a file" if path.exists() else "")
-        )
-    file = path / MODEL
-    document = _parse(file)
-    version = document.get("version")
-    if type(version) is not int or version < 1:
-        raise ModelFileError(f"{file} is damaged: {version!r} is no version of the format")
-    if version > VERSION:
-        raise ModelFileError(
-            f"{path} was written by a newer hck ({document.get('hck')}), in version {version} of the format; "
-            f"this one reads versions up to {VERSION}: update hck"
-        )
-    expected = document.pop("sha256", None)
-    if expected != _digest(document):
-        raise ModelFileError(f"{file} is damaged or was altered: its checksum is wrong")
-    return document
-
-
-@contextlib.contextmanager
-def tensors(path: Path, document: Document) -> Iterator[Read]:
-    """What reads the tensors of a model, after a check of their file."""
-    name, size = entry(document, "tensors", "file"), entry(document, "tensors", "bytes")
-    if name not in TENSORS:
-        raise ModelFileError(f"{path / MODEL} is damaged: {name!r} is no name of a file of tensors")
-    file = path / name
-    if not file.is_file():
-        raise ModelFileError(f"{file} is missing")
-    if file.stat().st_size != size:
-        raise ModelFileError(
-            f"{file} is truncated or altered: it has {file.stat().st_size} bytes, not {size}"
-        )
-    if _sha256(file) != entry(document, "tensors", "sha256"):
-        raise ModelFileError(f"{file} is damaged or was altered: its checksum is wrong")
-    try:
-        opened = safe_open(file, framework="pt", device="cpu")
-    except SafetensorError as error:
-        raise ModelFileError(f"{file} is damaged: {error}") from error
-    with opened as stored:
-        every = set(stored.keys())
-
-        def read_one(name: str, dtype: torch.dtype, shape: list[int]) -> Tensor:
-            if name not in every:
-                raise ModelFileError(f"{file} has no tensor {name!r}")
-            found = stored.get_tensor(name)
-            if found.dtype != dtype or list(found.shape) != shape:
-                raise ModelFileError(
-                    f"the tensor {name!r} in {file} has dtype {found.dtype} and shape {list(found.shape)}, "
-                    f"not {dtype} and {shape}"
-                )
-            return found.clone()  # into memory of our own, whatever becomes of the file
-
-        yield read_one
-
-
-def _parse(file: Path) -> Document:
-    try:
-        document = json.loads(file.read_bytes(), parse_constant=_no_constant)
-    except (FileNotFoundError, NotADirectoryError):
-        raise ModelFileError(f"{file.parent} is not a saved model: it has no {MODEL}") from None
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{file} is truncated or damaged: {error}") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelFileError(f"{file} does not belong to a model saved by hck")
-    return document
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
-
-
-def entry(document: Document, *keys: str, kind: type = object) -> JSON:
-    """An entry of the document, of a known type, or a ModelFileError."""
-    found: JSON = document
-    for key in keys:
-        if not isinstance(found, dict) or key not in found:
-            raise ModelFileError(f"{MODEL} is damaged: it has no {'.'.join(keys)}")
-        found = found[key]
-    if not isinstance(found, kind):
-        raise ModelFileError(f"{MODEL} is damaged: its {'.'.join(keys)} is {found!r}")
-    return found
-
-
-def _digest(document: Document) -> str:
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return entry(parse(path / MODEL), "tensors", "file")
 
 
 def _sha256(file: Path) -> str:

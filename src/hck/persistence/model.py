@@ -2,6 +2,8 @@
 
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,12 @@ from hck.errors import ModelFileError
 from hck.persistence import folder
 from hck.persistence.classes import ESTIMATORS, Part, Place
 from hck.persistence.decode import Decoder
+from hck.persistence.document import MODEL, entry
 from hck.persistence.encode import Encoder
+from hck.persistence.reading import opened
+
+# Bytes of an array that takes more in memory than in its file, where equal numbers are there once.
+_ROOM, _TIMES = 2**24, 64
 
 
 def save(estimator: BaseEstimator, path: str | os.PathLike[str], force: bool = False) -> None:
@@ -96,11 +103,24 @@ def load(path: str | os.PathLike[str], device: str | torch.device | None = None)
 
 def read_parts(path: Path, device: str | torch.device | None = None) -> Part:
     """Read what `write_parts` has written."""
-    document = folder.read(path)
-    place = _place(folder.entry(document, "device", kind=str), device)
-    with folder.tensors(path, document) as read:
-        decoder = Decoder(folder.entry(document, "objects", kind=list), read, place)
-        return decoder.value(folder.entry(document, "model", kind=dict), place.device)
+    with opened(path) as (document, read), _named(path):
+        place = _place(entry(document, "device", kind=str), device)
+        most = _ROOM + _TIMES * entry(document, "tensors", "bytes", kind=int)
+        decoder = Decoder(entry(document, "objects", kind=list), read, place, most)
+        return decoder.value(entry(document, "model", kind=dict), place.device)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in what is said of its content."""
+    try:
+        yield
+    except ModelFileError as error:
+        if str(path) in str(error):
+            raise
+        raise ModelFileError(f"{path / MODEL} is damaged or forged: {error}") from error
+    except RecursionError as error:
+        raise ModelFileError(f"{path / MODEL} is damaged or forged: it is nested too deeply") from error
 
 
 def _place(saved: str, device: str | torch.device | None) -> Place:

@@ -6,7 +6,16 @@ The rest of the package never asks what a point is. It asks for kernel values be
 
 from hck.kernels.sparse_input import check_sparse
 from hck.points.base import Points, PointsLike, VectorPoints, check_same_kind
-from hck.points.cross import KernelBlocks, cross, self_values
+from hck.points.cross import (
+    KernelBlocks,
+    are_alike,
+    check_alike,
+    check_kernel,
+    check_weights,
+    cross,
+    features_of,
+    self_values,
+)
 from hck.points.dense import DensePoints
 from hck.points.make import as_points, as_points_like, as_tensor
 from hck.points.objects import ObjectPoints
@@ -21,12 +30,17 @@ __all__ = [
     "PointsLike",
     "SparsePoints",
     "VectorPoints",
+    "are_alike",
     "as_points",
     "as_points_like",
     "as_tensor",
+    "check_alike",
+    "check_kernel",
     "check_same_kind",
     "check_sparse",
+    "check_weights",
     "cross",
+    "features_of",
     "own",
     "self_values",
 ]

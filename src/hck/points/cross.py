@@ -1,15 +1,19 @@
 """Kernel values between blocks of points: computed at once, or when they are needed."""
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks
+from hck.backend.checks import check_floats, require
 from hck.backend.kernels import DenseCross, Profile, fusable, fused_cross, wants_gradient
 from hck.kernels import Kernel
+from hck.kernels.placement import Block
 from hck.kernels.stationary import evaluate
 from hck.points.base import Points, VectorPoints, check_same_kind, mask
 from hck.points.dense import DensePoints
@@ -123,3 +127,47 @@ class KernelBlocks:
             x, z = (torch.from_numpy(part.toarray()).to(device) for part in (left[i], right[j]))
             values.append(kernel.evaluate(x, z))
         return mask(torch.stack(values), self.rows, self.columns)
+
+
+def features_of(points: Points) -> int:
+    """How many features points have; ValueError unless they are vectors."""
+    if not isinstance(points, VectorPoints):
+        raise ValueError("points must be vectors")
+    return points.n_features
+
+
+def check_alike(left: Points, right: Points) -> None:
+    """Raise an error unless both are vectors of one kind, with as many features, as numbers of one type."""
+    check_same_kind(left, right)
+    same = (features_of(left), left.dtype) == (features_of(right), right.dtype)
+    require(same, "points must have as many features, and be of one type of numbers")
+
+
+def are_alike(left: Points, right: Points) -> bool:
+    """Whether `check_alike` finds nothing wrong."""
+    try:
+        check_alike(left, right)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+@torch.no_grad()
+def check_kernel(kernel: Kernel, points: Points) -> float:
+    """k(x, x) at a point; ValueError unless the kernel takes such points."""
+    d = features_of(points)
+    if isinstance(points.x, Tensor):
+        zero: Block = points.x.new_zeros(1, d)
+    else:
+        zero = sp.csr_matrix((1, d), dtype=points.x.dtype)
+    value = float(kernel.evaluate(zero, zero).max())
+    require(math.isfinite(value) and value > 0, f"the kernel has the value {value} at 0")
+    return value
+
+
+def check_weights(name: str, weights: Tensor, most: float, *shape: int | None) -> None:
+    """Floats of a shape, with which no sum of kernel values, `most` at most, overflows."""
+    check_floats(name, weights, *shape)
+    total = float(weights.detach().abs().sum(0, dtype=torch.float64).max()) * most if weights.numel() else 0.0
+    largest = torch.finfo(weights.dtype).max / 8
+    require(total < largest, f"{name} must be so small that predictions do not overflow")

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from hck.backend import cuts
 from hck.backend.blocks import Blocks
+from hck.backend.checks import check_floats, require
 from hck.backend.parallel import chunks
 from hck.points.base import Evaluate, Points, VectorPoints, equal_weights, mask
 
@@ -19,6 +20,10 @@ class DensePoints(VectorPoints):
     def __init__(self, x: Tensor) -> None:
         self.x = x.contiguous()
         self.dtype, self.device, self.n_features = x.dtype, x.device, x.shape[1]
+
+    def validate(self) -> None:
+        check_floats("x", self.x, None, None)
+        require(self.n_features > 0, "x must have features")
 
     def __len__(self) -> int:
         return self.x.shape[0]

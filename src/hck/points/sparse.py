@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks
+from hck.backend.checks import require
 from hck.points.base import Evaluate, Points, VectorPoints, block_by_block, equal_weights
 
 
@@ -17,6 +18,10 @@ class SparsePoints(VectorPoints):
     def __init__(self, x: sp.csr_matrix, dtype: torch.dtype, device: torch.device) -> None:
         self.x = x
         self.dtype, self.device, self.n_features = dtype, device, x.shape[1]
+
+    def validate(self) -> None:
+        require(self.dtype in (torch.float64, torch.float32), f"dtype must be a float, got {self.dtype}")
+        require(self.n_features > 0, "x must have features")
 
     def __len__(self) -> int:
         return self.x.shape[0]

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn import config_context
 from sklearn.preprocessing import OneHotEncoder
 
+from hck.backend.checks import require
 from hck.preparation.arrays import Table
 from hck.preparation.coding import is_missing
 
@@ -39,6 +40,11 @@ class Categories:
         made = cls(names, positions, OneHotEncoder(handle_unknown="ignore"))
         made.encoder.fit(made._text(table))
         return made
+
+    def width(self, columns: int) -> int:
+        """How many features a table of so many columns becomes; ValueError if it has too few."""
+        require(max(self.positions) < columns, f"categories are beyond the {columns} columns of a table")
+        return sum(map(len, self.encoder.categories_)) + columns - len(self.positions)
 
     def __call__(self, table: Table) -> sp.csr_matrix | np.ndarray:
         """A table's encoded categories and numbers: a sparse matrix where there are many categories."""

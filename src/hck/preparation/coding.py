@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+import torch
 from torch import Tensor
+
+from hck.backend.checks import check_floats, require
 
 MOST_CLASSES = 10_000
 
@@ -14,6 +17,9 @@ class Centred:
     """Numbers without their mean over all rows, (targets,)."""
 
     intercept: np.ndarray
+
+    def validate(self) -> None:
+        check_floats("intercept", torch.from_numpy(self.intercept), None)
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         """Shape (rows, columns)."""
@@ -26,6 +32,10 @@ class OneAgainstAll:
 
     classes: np.ndarray
     intercept: np.ndarray
+
+    def validate(self) -> None:
+        count = check_classes(self.classes)
+        check_floats("intercept", torch.from_numpy(self.intercept), 1 if count == 2 else count)
 
     @classmethod
     def of(cls, classes: np.ndarray, counts: np.ndarray) -> "OneAgainstAll":
@@ -48,6 +58,14 @@ class OneAgainstAll:
         """The number of the class of each row, from what the call returned."""
         raw = targets + self.intercept
         return codes_of(raw[:, 0] if raw.shape[1] == 1 else raw)
+
+
+def check_classes(classes: np.ndarray) -> int:
+    """How many classes there are; ValueError unless they are labels, sorted, none twice."""
+    require(classes.ndim == 1 and len(classes) > 1, "classes must be a row of at least two labels")
+    require(classes.dtype.kind in "biufmMUO", f"classes must be labels, got {classes.dtype}")
+    require(bool((classes[:-1] < classes[1:]).all()), "classes must be sorted, none twice")
+    return len(classes)
 
 
 Coding = Centred | OneAgainstAll

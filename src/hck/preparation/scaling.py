@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hck.backend.checks import check_floats, require
 from hck.points import DensePoints, Points, SparsePoints
 
 
@@ -19,6 +20,19 @@ class Scaling:
 
     centre: Tensor | None = None
     factor: Tensor | None = None
+
+    def validate(self) -> None:
+        require((self.centre is None) == (self.factor is None), "centre and factor must both be there")
+        if self.centre is not None and self.factor is not None:
+            check_floats("centre", self.centre, None)
+            check_floats("factor", self.factor, len(self.centre))
+            shift = (self.centre * self.factor).abs()  # at most 10¹² by `by`
+            require(bool((shift < 1e100).all()), "centre must not be so large that points overflow")
+            require(bool((self.factor.abs() < 1e150).all()), "factor must not be so large")
+
+    def check(self, d: int) -> None:
+        """Raise ValueError unless it takes d features."""
+        require(self.factor is None or len(self.factor) == d, f"the scaling must be of {d} features")
 
     @classmethod
     def of(cls, kind: str | None, points: Points) -> "Scaling":

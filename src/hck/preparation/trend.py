@@ -10,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from hck.backend.checks import check_floats, require
 from hck.kernels.inputs import real_array
 from hck.preparation.arrays import PointsLike, count, to_host
 
@@ -30,6 +31,23 @@ class Trend:
     centre: np.ndarray
     width: np.ndarray
     rough: np.ndarray
+
+    def validate(self) -> None:
+        kinds = ("zero", "constant", "linear")
+        require(isinstance(self.kind, str) and self.kind in kinds, f"kind must be one of {kinds}")
+        features = len(self.centre) if self.kind == "linear" else 0
+        sizes = {"centre": features, "width": features, "rough": features + (self.kind != "zero")}
+        for name, size in sizes.items():
+            check_floats(name, torch.from_numpy(getattr(self, name)), size)
+            require(getattr(self, name).dtype == np.float64, f"{name} must be float64")
+        require(bool((self.width > 1e-150).all()), "width must be positive, and not so small")
+        require(bool((np.abs(self.centre) / self.width < 1e100).all()), "centre must not be so large")
+        require(bool((np.abs(self.rough) < 1e200).all()), "rough must not be so large")
+
+    def check(self, d: int, trends: int) -> None:
+        """Raise ValueError unless it is of d features, and has so many trends."""
+        require(self.kind != "linear" or len(self.centre) == d, f"the trend must be of {d} features")
+        require(len(self.rough) == trends, f"there are {len(self.rough)} trends in place of {trends}")
 
     @classmethod
     def of(cls, kind: TrendLike, X: PointsLike, y: np.ndarray) -> tuple["Trend", Tensor]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from hck.backend.checks import require
 from hck.backend.random import Random
 from hck.hierarchy.leave_one_out import LeftOut
 from hck.points import PointsLike
@@ -21,6 +22,11 @@ class Mixture:
     """
 
     members: list[Process]
+
+    def validate(self) -> None:
+        require(len(self.members) > 0, "members must not be empty")
+        shapes = {(each.y.shape, each.y.dtype) for each in self.members}
+        require(len(shapes) == 1, "members must be of the same observations")
 
     @property
     def log_likelihood(self) -> float:

@@ -8,10 +8,11 @@ from torch import Tensor
 
 from hck.approximations import Approximation, Factorization, Predictor, Solution
 from hck.approximations.factorization import needs_factorization
+from hck.backend.checks import check_floats, require
 from hck.backend.random import RandomLike, as_random
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
 from hck.hierarchy.likelihood import half_covariance, least_squares
-from hck.points import PointsLike
+from hck.points import PointsLike, check_alike, check_weights
 from hck.process.likelihood import evidence, subtracting
 
 
@@ -31,6 +32,27 @@ class Process:
     coefficients: Tensor  # β (trends, 1)
     precision: Tensor  # (trends, trends): the inverse of the covariance of β
     log_likelihood: float  # NaN if it is not known
+
+    def validate(self) -> None:
+        """Raise ValueError unless all parts fit together."""
+        n, trends = len(self.source), self.y.shape[-1] - 1
+        check_floats("y", self.y, n, None)
+        check_floats("noise", self.noise, n)
+        require(bool((self.noise >= 0).all()), "noise must not be negative")
+        require(self.noise.dtype == self.y.dtype == self.source.dtype, "noise and y must be of one type")
+        check_floats("coefficients", self.coefficients, trends, 1)
+        check_floats("precision", self.precision, trends, trends)
+        require(bool((self._half.abs() < 1e100).all()), "precision must not be so small")
+        require(bool((self.coefficients.abs() < 1e200).all()), "coefficients must not be so large")
+        require(self.mean.columns == 1, "mean must have one column")
+        found = 0 if self.trend is None else self.trend.columns
+        require(found == trends, f"trend has {found} columns in place of {trends}")
+        for predictor in (self.mean, self.trend or self.mean):
+            check_alike(predictor.points, self.source.points)
+        most = torch.finfo(self.y.dtype).max ** 0.5  # since variances have squares of what the trend explains
+        for name in ("weights", "landmark_weights"):
+            if (weights := getattr(self.trend, name, None)) is not None:
+                check_weights(f"trend.{name}", weights, most, *weights.shape)
 
     @classmethod
     @torch.no_grad()

@@ -10,6 +10,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
+from hck.backend.checks import require
+
 
 class Loss(ABC):
     """The loss of predictions of some targets, arrays of shape (n, columns).
@@ -104,6 +106,9 @@ class Calibration:
 
     slope: float
     loss: float = np.nan  # the mean of −log p(class) on the observations that it was fitted to
+
+    def validate(self) -> None:
+        require(0 < self.slope < 1e9, f"slope must be positive and finite, got {self.slope}")
 
     @classmethod
     def fit(cls, decision: np.ndarray, code: np.ndarray, weight: np.ndarray | None = None) -> "Calibration":

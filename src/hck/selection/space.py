@@ -9,6 +9,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from hck.backend.checks import require
 from hck.kernels import Kernel
 
 NOISE = "noise"
@@ -24,6 +25,12 @@ class Parameter:
     high: float
     prior: tuple[float, float] | None  # median, and standard deviation of the logarithm
 
+    def validate(self) -> None:
+        require(self.value.dtype.kind == "f" and self.value.ndim < 2, "value must be a number, or one each")
+        require(bool(np.isfinite(self.value).all() and (self.value > 0).all()), "value must be positive")
+        require(0 < self.low <= self.high < math.inf, "low and high must be positive, and in order")
+        _check_prior(self.name, self.prior)
+
 
 @dataclass(frozen=True)
 class Space:
@@ -35,6 +42,16 @@ class Space:
     kernel: Kernel  # with the values at the start
     noise: float | None  # its variance at the start; None if it is known for each observation
     blocks: tuple[Parameter, ...]  # what is learned, in the order of theta
+
+    def validate(self) -> None:
+        known = self.kernel.parameters()
+        known = known if self.noise is None else {**known, NOISE: self.noise}
+        require(self.noise is None or 0 <= self.noise < math.inf, "noise must be finite, not negative")
+        for each in self.blocks:
+            require(each.name in known, f"blocks have {each.name!r}, which is no parameter of the kernel")
+            require(
+                np.shape(_array(known[each.name])) == each.value.shape, "blocks must have the kernel's shapes"
+            )
 
     @classmethod
     def of(

@@ -1,0 +1,138 @@
+"""Forged models, with right checksums: each is refused by one error, or predicts finite numbers."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hck
+from forgeries import LABELS, Original, X, Y
+from hck import HCKClassifier, HCKRegressor
+from hck.errors import ModelFileError
+from hck.kernels import Gaussian
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SCRIPT = Path(__file__).parent.parent / "helpers" / "forgeries.py"
+GIVEN = {"lengthscale": 0.5, "alpha": 0.02, "rank": 3, "leaf_size": 6, "random_state": 0}
+
+
+def test_every_field_and_array_of_every_kind_of_model(tmp_path):
+    """In another process, that no forgery can harm this one; `benchmarks/fuzz.py` tries all of them."""
+    found = subprocess.run(
+        [sys.executable, str(SCRIPT), str(tmp_path), "0.012", "0"],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert found.returncode == 0, f"{(tmp_path / 'last').read_text()}\n{found.stderr[-2000:]}"
+    outcome = json.loads((tmp_path / "outcome.json").read_text())
+    assert outcome["wrong"] == {}
+    assert outcome["counts"]["refused"] > 1000
+
+
+@pytest.fixture
+def regressor(tmp_path):
+    HCKRegressor(**GIVEN).fit(X, Y).save(tmp_path / "model")
+    return Original(tmp_path / "model")
+
+
+def refused(original, match, document=None, arrays=None):
+    original.forge(document or original.document, arrays)
+    with pytest.raises(ModelFileError, match=match) as info:
+        hck.load(original.folder)
+    assert str(original.folder) in str(info.value)
+
+
+def parts(document, name):
+    return next(each["parts"] for each in document["objects"] if each["class"] == name)
+
+
+@pytest.mark.parametrize(
+    ("array", "value", "match"),
+    [
+        ("].parent", -1, "parent must be -1 for the root"),
+        ("].parent", 2**40, "parent must be from -1 to"),
+        ("].order", 24, "order must be from 0 to 23"),
+        ("].order", 0, "order must have each of 0 to 23 once"),
+        ("].stop", 3, "st(art|op) must"),
+        (".pick", 10**6, "pick must be from 0"),
+        (".pick", -1, "pick must be from 0"),
+        ("landmarks.blocks.index", 24, "blocks must be from -1 to 23"),
+        ("weights", np.nan, "weights must be finite"),
+    ],
+)
+def test_arrays_that_reach_compiled_code(regressor, array, value, match):
+    name = next(name for name in regressor.arrays if name.endswith(array))
+    forged = regressor.arrays[name].copy()
+    forged.reshape(-1)[-1] = value
+    refused(regressor, match, arrays={**regressor.arrays, name: forged})
+
+
+def test_trees_that_never_end(regressor):
+    name = next(name for name in regressor.arrays if name.endswith("].parent"))
+    parent = regressor.arrays[name].copy()
+    parent[1], parent[2] = 2, 1
+    refused(regressor, "parent must be -1 for the root", arrays={**regressor.arrays, name: parent})
+
+
+@pytest.mark.parametrize("kind", ["Sum", "Product", "Scaled"])
+def test_kernels_inside_kernels(regressor, kind):
+    """A small file, but forty levels of two each are a kernel of 2⁴⁰ terms."""
+    document = json.loads(json.dumps(regressor.document))
+    objects = document["objects"]
+    at = next(i for i, each in enumerate(objects) if each["class"] == "Gaussian")
+    levels = 250 if kind == "Scaled" else 40
+    inside = [at, *range(len(objects), len(objects) + levels)]
+    names = ("kernel",) if kind == "Scaled" else ("left", "right")
+    for number in inside[:-1]:
+        made = {name: {"is": "object", "number": number} for name in names}
+        objects.append({"class": kind, "parts": made if len(names) == 2 else {**made, "scale": 1.0}})
+    whole = objects.pop(document["model"]["number"])
+    whole["parts"]["more"] = {"is": "object", "number": len(objects) - 1}
+    document["model"]["number"] = len(objects)
+    objects.append(whole)
+    refused(regressor, "kernels inside each other|nested more than|part of itself", document)
+
+
+def test_kernels_of_many_terms_are_fine(tmp_path):
+    kernel = Gaussian(0.5)
+    for _ in range(40):
+        kernel = kernel + Gaussian(1.0)
+    model = HCKRegressor(kernel, alpha=0.1, rank=3, random_state=0).fit(X, Y)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(hck.load(tmp_path / "model").predict(X), model.predict(X))
+
+
+def test_arrays_that_are_larger_than_memory(regressor):
+    document = json.loads(json.dumps(regressor.document))
+    parts(document, "HCKRegressor")["intercept_"]["expand"] = [2**50]
+    refused(regressor, "larger than the file can account for", document)
+    document = json.loads(json.dumps(regressor.document))
+    text = {"is": "values", "items": ["a"], "dtype": "<U400000000", "shape": [1]}
+    parts(document, "HCKRegressor")["more_"] = text
+    refused(regressor, "larger than the file can account for", document)
+
+
+def test_classes_where_they_do_not_belong(regressor):
+    document = json.loads(json.dumps(regressor.document))
+    parts(document, "HCKRegressor")["forest_"] = parts(document, "HCKRegressor")["selection_"]
+    refused(regressor, "part 'forest_' of an object of the class 'HCKRegressor'", document)
+
+
+def test_labels_that_are_fewer_than_columns(tmp_path):
+    HCKClassifier("laplace", **GIVEN).fit(X, LABELS).save(tmp_path / "model")
+    original = Original(tmp_path / "model")
+    document = json.loads(json.dumps(original.document))
+    parts(document, "HCKClassifier")["classes_"] = {
+        "is": "values",
+        "items": ["a", "b"],
+        "dtype": "<U1",
+        "shape": [2],
+    }
+    refused(original, "classes_ are 2", document)
