@@ -82,6 +82,10 @@ class Approximation(ABC):
         """(K̃ + noise)⁻¹ b, of which what is asked for is kept."""
         return self.factor(noise).solution(b)
 
+    def factor_bytes(self, columns: int = 1) -> int:
+        """What a factorization, and solutions of so many columns, take; 0 if that is little."""
+        return 0
+
     def can_leave_out(self, columns: int = 1) -> bool:
         """Whether left-out predictions are possible, and fit into the memory budget."""
         return True

@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 
 from hck.approximations.base import Approximation
 from hck.approximations.features import FeatureMap, FeaturePredictor
+from hck.backend.memory import require_bytes
 from hck.hierarchy.forest import Predictor
 
 _DENSE = 500  # points up to which all eigenvalues are computed
@@ -56,6 +57,8 @@ def leading(
         return out - out.mean(0)
 
     if n <= _DENSE or 2 * count >= n:
+        what, instead = f"all eigenvectors of {n} points", "ask for fewer than half as many as points"
+        require_bytes(5.0 * 8 * n * n, points.device, what, instead)
         matrix = product(torch.eye(n, dtype=points.dtype, device=points.device)).double()
         values, vectors = torch.linalg.eigh((matrix + matrix.mT) / 2)
         found = values[n - count :].cpu().numpy(), vectors[:, n - count :].cpu().numpy()

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
+from hck.backend.memory import require_bytes
 from hck.backend.random import RandomLike, as_random
 from hck.hierarchy.forest import Predictor
 from hck.hierarchy.leave_one_out import leave_one_out
-from hck.points import Points, PointsLike
+from hck.points import Points, PointsLike, as_points_like
 
 if TYPE_CHECKING:
     from hck.approximations.base import Approximation
@@ -67,6 +68,7 @@ class Factorization(ABC):
         shape (n, count), what the draws make of observations of 0, where they are made so: the first is
         f(x) plus what is expected at x given these.
         """
+        check_covariance(as_points_like(x, self.approximation.points))
         values, vectors = torch.linalg.eigh(self.covariance(x))
         drawn = normal(len(values), count, values, generator)
         return vectors @ (values.clamp_min(0).sqrt()[:, None] * drawn), None
@@ -125,6 +127,14 @@ class Solution:
         """The same by the variance of the noise of each point: shape (n,)."""
         squares = self.weights.square().sum(1)
         return (squares - self.b.shape[1] * self.factorization.inverse_diagonal()) / 2
+
+
+def check_covariance(x: Points) -> None:
+    """Raise MemoryError if there is no room for covariances between points."""
+    needed, what = 4.0 * x.dtype.itemsize * len(x) ** 2, f"the covariance between {len(x)} points"
+    require_bytes(
+        needed, x.device, what, "ask for standard deviations (return_std), or for fewer points at once"
+    )
 
 
 def times(columns: Tensor, change: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from hck.backend.random import RandomLike
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.registry import KernelLike
 from hck.partition import Landmarks, Tree, known_landmarks, known_partitions, leaf_size_for
-from hck.points import Points, PointsLike, VectorPoints, as_points
+from hck.points import Points, PointsLike, VectorPoints, as_points, check_reach
 from hck.settings import Option, Settings
 
 Result = TypeVar("Result")
@@ -82,6 +82,7 @@ def approximate(
     _check(settings)
     kernel = make_kernel(kernel)
     points = as_points(x, objects=kernel.takes_objects)
+    check_reach(points)
     kind = Exact if isinstance(how, Iterative) else BY_NAME[how]
     made = kind.from_settings(kernel, points, settings, generator)
     if how == "exact" and isinstance(made, TreeKernel) and not made.can_leave_out():

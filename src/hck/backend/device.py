@@ -32,7 +32,16 @@ def resolve_device(asked: str | torch.device) -> torch.device:
             f"device={str(device)!r} was asked for, but torch finds no {name} device: "
             f"use device='cpu', or install a {name} build of torch on a machine with a GPU"
         )
-    return check_supported(device)
+    check_supported(device)
+    machine = kind_of(device).machine()
+    if not is_here(device) and not kind_of(device).is_host:
+        last = machine.count() - 1
+        raise ValueError(
+            f"device={str(device)!r} was asked for, but there is no such device: use '{device.type}:0'"
+            + (f" to '{device.type}:{last}'" if last else "")
+        )
+    machine.check_usable()
+    return device
 
 
 def is_available(device: str | torch.device) -> bool:

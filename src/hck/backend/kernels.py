@@ -103,6 +103,14 @@ class DenseCross:
     columns: Blocks
 
 
+def farthest(dtype: torch.dtype) -> float:
+    """The largest distance, or squared one, that a formula is given: of a larger one it could make ∞ · 0.
+
+    In between lies the least number that compiled code takes for exp(−∞), times what a formula makes of it.
+    """
+    return 1e280 if dtype == torch.float64 else 1e30
+
+
 def wants_gradient(*values: object) -> bool:
     """Whether torch would record what is done with these, which compiled code does not."""
     return torch.is_grad_enabled() and bool(requiring_gradient(*values))
@@ -120,16 +128,17 @@ def apply(profile: Profile, s: Tensor, rounding: Tensor | None = None) -> Tensor
     """
     formula, amplitude, shape = profile.formula, profile.amplitude, profile.shape
     n, m = s.shape[-2:]
-    plain = isinstance(amplitude, float) and amplitude == 1.0
+    plain, most = isinstance(amplitude, float) and amplitude == 1.0, farthest(s.dtype)
     if n * m < _PIECE or not kind_of(s.device).is_host or wants_gradient(s, amplitude, shape):
-        values: Tensor = formula(s if rounding is None else without_rounding(s, rounding), shape)
+        near = s if rounding is None else without_rounding(s, rounding)
+        values: Tensor = formula(near.clamp(max=most), shape)
         return values if plain else values * amplitude
     s = s.contiguous()
     members = s.view(-1, n, m)
     limits = None if rounding is None else rounding.expand(*s.shape[:-2], 1, 1).flatten().tolist()
     for k, member in enumerate(members):
         for rows in chunks(0, n, max(1, _PIECE // m)):  # what stays in the cache
-            part = member[rows]
+            part = member[rows].clamp_(max=most)
             if limits is not None:
                 torch.threshold_(part, limits[k], 0)
             part.copy_(formula(part, shape) if plain else formula(part, shape) * amplitude)

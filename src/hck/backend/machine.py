@@ -41,6 +41,9 @@ class Machine:
         """How many devices of this kind there are, as far as known."""
         return 1
 
+    def check_usable(self) -> None:
+        """Raise RuntimeError where this process cannot use the device, though it is there."""
+
     def free_bytes(self, device: torch.device) -> int:
         """Memory that is free: by default, that of the machine."""
         if sys.platform == "linux":

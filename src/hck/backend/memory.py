@@ -11,6 +11,8 @@ from hck.backend.parallel import grain
 
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
+_SMALL = 2**28  # bytes that nobody asks for leave to use
+
 
 def resolve_budget(budget: int | float | str | None, device: torch.device) -> int:
     """The memory budget in bytes, from a number, or from text such as ``"4GiB"`` or ``"500 MB"``.
@@ -54,6 +56,25 @@ def at_once(count: int, most_anywhere: int, each: Cost, budget: int, device: tor
     if kind.is_host:
         return min(most, grain(count, each.flops))
     return min(most, max(math.ceil(most_anywhere / 8), kind.least_chunk // size))
+
+
+def require_bytes(
+    needed: float, device: torch.device, what: str, instead: str, allowed: float | None = None
+) -> None:
+    """Raise MemoryError before anything is allocated if more is needed than is allowed, or is free.
+
+    `what` needs it, "the covariance of 9 points", and what to do `instead`, "use return_std".
+    """
+    if needed <= (_SMALL if allowed is None else allowed):
+        return
+    limit = free_bytes(device) if allowed is None else allowed
+    if needed > limit:
+        source = f"are free on {str(device)!r}" if allowed is None else "are allowed by memory_budget"
+        raise MemoryError(f"{what} takes {_size(needed)}, but {_size(limit)} {source}: {instead}")
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e9:,.3g} GB" if count >= 1e9 else f"{count / 1e6:,.3g} MB"
 
 
 def free_bytes(device: torch.device) -> int:

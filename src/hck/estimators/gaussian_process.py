@@ -175,7 +175,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         rest = torch.tensor(y, dtype=torch.float64, device="cpu")
         rest -= features @ torch.from_numpy(trend.rough)
         data = Observations(points, rest, features, known)
-        spread = float(rest.var(correction=0)) or 1.0
+        spread = self._variance(rest)
         start = self._clip("noise", 0.1 * spread) if self.noise is None else float(self.noise)
         kernel, noise = self._start_kernel(points, spread), start if known is None else None
         space = Space.of(kernel, noise, self.bounds, self.priors, spread)
@@ -185,6 +185,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         seeds = rng.randint(2**31 - 1, size=1 if self._is_fixed() else self.n_trees).tolist()
 
         def condition(approximation: Approximation) -> Process:
+            self._check_memory(approximation)
             return Process.of(approximation, variance, data.y, features)
 
         members = for_each_tree(condition, kernel, points, self._settings(self._shape), seeds)

@@ -4,10 +4,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from hck.approximations import Approximation
+from hck.backend.memory import require_bytes, resolve_budget
 from hck.estimators.base import FEW, HCKEstimator
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.inputs import real_array
@@ -58,6 +61,16 @@ class ProcessLearning(HCKEstimator):
             scale = np.full(d, scale, dtype=float)
         return self._clip("scale", spread) * make_kernel(self.kernel, scale)
 
+    def _variance(self, y: Tensor) -> float:
+        """The variance of targets; ValueError if it overflows, or what is computed from it."""
+        variance = float(y.var(correction=0))
+        if not variance < 1e-6 * torch.finfo(self._dtype()).max:
+            raise ValueError(
+                f"y is too large: its variance, {variance:.2g}, and what is computed of it overflow "
+                f"dtype={self.dtype!r}. Scale y, or use dtype='float64'"
+            )
+        return variance or 1.0
+
     def _clip(self, name: str, value: float | np.ndarray) -> Any:
         """The default of a parameter, within the bounds that it has."""
         bounds = (self.bounds or {}).get(name)
@@ -74,7 +87,12 @@ class ProcessLearning(HCKEstimator):
             raise ValueError(
                 f"a tree given as partition needs learn_size=None: it does not fit {size} of the points"
             )
-        make = partial(self._approximation, shape=self._shape, scouting=True)
+
+        def make(kernel: Kernel, points: Points, seed: int) -> Approximation:
+            made = self._approximation(kernel, points, seed, self._shape, scouting=True)
+            if not self._is_exact():  # of which a sample is learned from, whatever the budget
+                self._check_memory(made, 2)  # the gradient takes as much again
+            return made
 
         def run(how: str, steps: int, start: np.ndarray | None = None) -> Learned:
             more = Learning(how, steps, self.n_restarts, size, self.jitter, start, bool(self.verbose))
@@ -88,6 +106,16 @@ class ProcessLearning(HCKEstimator):
         first = run("stochastic", self.max_iter // 2)
         then = run("lbfgs", self.max_iter - self.max_iter // 2, first.theta)
         return Learned(then.theta, then.value, first.history + then.history, then.converged)
+
+    def _check_memory(self, approximation: Approximation, times: int = 1) -> None:
+        """Raise MemoryError unless there is room for so many times a factorization."""
+        device, budget = approximation.device, self.memory_budget
+        allowed = None if budget is None else resolve_budget(budget, device)
+        instead = "lower rank or leaf_size, use dtype='float32', or raise memory_budget"
+        if times > 1:
+            instead += ", or lower learn_size"
+        what = f"a Gaussian process of {len(approximation)} points"
+        require_bytes(times * approximation.factor_bytes(), device, what, instead, allowed)
 
     # Likelihood -------------------------------------------------------------------------------------
 

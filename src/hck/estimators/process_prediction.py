@@ -3,16 +3,18 @@
 from numbers import Integral
 
 import numpy as np
+import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from hck import metrics
+from hck.backend.memory import require_bytes
 from hck.backend.random import as_random
 from hck.estimators.parameters import Predictions, Seed
 from hck.estimators.process_learning import ProcessLearning
 from hck.kernels import Kernel
 from hck.points import Points
-from hck.preparation.arrays import PointsLike
+from hck.preparation.arrays import PointsLike, count
 
 
 class ProcessPrediction(ProcessLearning):
@@ -127,7 +129,7 @@ class ProcessPrediction(ProcessLearning):
         """
         self._validate_params()
         X = self._validate_new(X) if hasattr(self, "posterior_") else self._validate_points(X)
-        _check_count(n_samples)
+        _check_count(n_samples, count(X))
         points, rng = self._points(X), check_random_state(random_state)
         kernel = self.kernel_ if hasattr(self, "kernel_") else self._start_kernel(points, 1.0)
         source = self._approximation(kernel, points, rng.randint(2**31 - 1), self._shape, scouting=True)
@@ -158,7 +160,7 @@ class ProcessPrediction(ProcessLearning):
         """
         X, seed = self._validate_new(X), int(check_random_state(random_state).randint(2**31 - 1))
         random = as_random(seed)
-        _check_count(n_samples)
+        _check_count(n_samples, count(X))
         features = self._trend(X)
         drawn = self.posterior_.sample(X, features, n_samples, random.child(0))
         drawn = self._trend.restore(features, drawn)
@@ -168,6 +170,8 @@ class ProcessPrediction(ProcessLearning):
         return self._out(X, drawn)
 
 
-def _check_count(n_samples: object) -> None:
+def _check_count(n_samples: object, points: int) -> None:
     if not isinstance(n_samples, Integral) or n_samples < 1:
         raise ValueError(f"n_samples must be a whole number, at least 1, got {n_samples!r}")
+    needed, what = 24.0 * int(n_samples) * points, f"drawing {n_samples} functions at {points} points"
+    require_bytes(needed, torch.device("cpu"), what, "draw fewer of them at once")

@@ -3,6 +3,7 @@
 What is selected between scaling and training is the business of `hck.selection`.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from hck.approximations import Approximation, Predictor
+from hck.errors import NumericalWarning
 from hck.hierarchy import TreePredictor, share_points
 from hck.points import Points
 from hck.preparation.scaling import Scaling, other_units
@@ -18,6 +20,9 @@ from hck.selection import Candidate, Observations, Selection
 from hck.selection.isotropic import Units
 from hck.selection.left_out import blend_weights
 from hck.selection.loss import InUnits, Loss
+
+_LARGEST = 1e151  # targets, of which squares are summed
+_FEW, _TOO_LARGE = 32, 10.0  # training points that are looked at, and times y that no solution reaches
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,11 @@ def weigh(targets: np.ndarray, weight: Tensor | None) -> Weighed:
     if weight is not None and (weight == 0).any():
         kept = weight.nonzero().squeeze(1)
         y, weight, rows = y[kept], weight[kept], kept.numpy()
+    if not float(y.abs().max()) < _LARGEST:
+        raise ValueError(
+            f"y is too large: got {float(y.abs().max()):.2g}, where squares of more than {_LARGEST:.0e} "
+            "overflow. Scale y"
+        )
     intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
     return Weighed(rows, y - intercept, intercept, weight)
 
@@ -101,7 +111,27 @@ class Equations:
         noise = alpha if self.noise is None else alpha * self.noise
         found, others = approximation.ridge(noise, self.y, self.left_out)
         found = share_points(found, self.points) if isinstance(found, TreePredictor) else found
+        self._check(found)
         return found, None if others is None else others.double().cpu()
+
+    def _check(self, found: Predictor) -> None:
+        """Look at a few training points, where no solution of these equations is much larger than y."""
+        rows = torch.arange(0, len(self.points), -(-len(self.points) // _FEW), device=self.points.device)
+        largest, most = found(self.points.take(rows)).abs().max().double(), self.y.abs().max()
+        if not torch.isfinite(largest):
+            raise ValueError(
+                f"the solution overflows: y has values up to {most:.2g} from its mean, too large for "
+                f"{str(self.points.dtype).removeprefix('torch.')} with this alpha. Scale y, or use "
+                "dtype='float64' or a larger alpha"
+            )
+        if largest > _TOO_LARGE * most:
+            warnings.warn(
+                f"the solution is wrong by rounding: up to {largest:.2g} at training points, where y is "
+                f"up to {most:.2g} from its mean. The kernel's matrix is singular: use a larger alpha, or a "
+                "smaller lengthscale",
+                NumericalWarning,
+                stacklevel=2,
+            )
 
 
 @dataclass(frozen=True)

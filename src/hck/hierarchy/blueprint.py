@@ -26,6 +26,7 @@ from hck.points import (
     as_points,
     check_alike,
     check_kernel,
+    check_reach,
     features_of,
     self_values,
 )
@@ -56,6 +57,7 @@ class Blueprint:
     budget: int  # bytes that temporaries should stay within
     verbose: bool = False
     factors: dict[int, Tensor] = field(default_factory=dict)  # C, level by level, of those that are prepared
+    jitter_follows: bool = False  # whether the jitter is in proportion to k(x, x)
 
     def validate(self) -> None:
         check_landmarks(self.landmarks, self.layout.tree, self.points)
@@ -78,6 +80,7 @@ class Blueprint:
         kernel = kernel.to(points.device, points.dtype)
         if len(points) == 0:
             raise ValueError("there are no points")
+        check_reach(points)
         random = as_random(generator)
         tree = make_tree(
             settings.partition, points, kernel, settings.rank, settings.leaf_size, random.child(0)
@@ -87,7 +90,9 @@ class Blueprint:
         jitter = resolve_jitter(settings.jitter, kernel, points)
         budget = resolve_budget(settings.memory_budget, points.device)
         layout = lay_out(tree, points, landmarks.rank, budget)
-        return cls(kernel, points, landmarks, jitter, layout, budget, settings.verbose)
+        made = cls(kernel, points, landmarks, jitter, layout, budget, settings.verbose)
+        made.jitter_follows = settings.jitter is None
+        return made
 
     def part(self, layout: Layout) -> "Blueprint":
         """The same for a part of the tree."""
@@ -95,7 +100,8 @@ class Blueprint:
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Blueprint":
         """The same points, tree and landmarks with another kernel; by default with that kernel's jitter."""
-        return replace(self, kernel=kernel, jitter=resolve_jitter(jitter, kernel, self.points), factors={})
+        own = resolve_jitter(jitter, kernel, self.points)
+        return replace(self, kernel=kernel, jitter=own, jitter_follows=jitter is None, factors={})
 
     def join(self, x: Points) -> "Blueprint":
         """The same tree and landmarks with more points, which follow those that are there."""
@@ -277,5 +283,16 @@ def resolve_jitter(jitter: float | None, kernel: Kernel, points: Points) -> floa
 
 def mean_variance(kernel: Kernel, points: Points, most: int = 256) -> float:
     """The mean of k(x, x) over a few points."""
+    return float(self_values(kernel, points, _few(points, most)).detach().mean())
+
+
+def jitter_gradient(kernel: Kernel, points: Points, slope: Tensor) -> list[Tensor]:
+    """What a jitter that follows the kernel adds to the gradient; `slope` is that with respect to it."""
+    few = _few(points)
+    weight = (slope * DEFAULT_JITTER[points.dtype] / len(few)).expand(len(few), 1, 1)
+    return kernel.gradient_of_sum(KernelBlocks(kernel, points, few, points, few), weight)
+
+
+def _few(points: Points, most: int = 256) -> Blocks:
     index = torch.arange(0, len(points), max(1, len(points) // most), device=points.device)[:, None]
-    return float(self_values(kernel, points, Blocks(index, full=True)).detach().mean())
+    return Blocks(index, full=True)

@@ -9,7 +9,8 @@ K = K_h + noise, w = K⁻¹ b, ẑ and P the mean and covariance of the latents 
 
 and from there to kernel values: V = K(X, Z_p) C_p⁻ᵀ and W = C_i⁻¹ K(Z_i, Z_p) C_p⁻ᵀ. Since L does not change
 when latents are rotated, N_p = Σ_children (∂L/∂V)ᵀ V + (∂L/∂W)ᵀ W, and ∂L/∂W_p W_pᵀ for p itself, is
-symmetric, and ∂L/∂K(Z_p, Z_p) = −½ C_p⁻ᵀ N_p C_p⁻¹. `docs/mathematics.md` derives all of it.
+symmetric, and ∂L/∂K(Z_p, Z_p) = −½ C_p⁻ᵀ N_p C_p⁻¹, whose traces are ∂L/∂jitter: a jitter in proportion to
+k(x, x) is differentiated with it. `docs/mathematics.md` derives all of it.
 """
 
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.backend.parallel import parallel_map
-from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.blueprint import Blueprint, jitter_gradient
 from hck.hierarchy.factor import Factor, NodeFactors
 from hck.hierarchy.smooth import Filtered, Weights, smooth_down
 from hck.points import KernelBlocks
@@ -78,15 +79,19 @@ class _Gradient:
         for k, (above, found) in enumerate(parallel_map(self._leaves, every, self.device)):
             rotation[layout.leaf_levels[k]].index_add_(0, layout.within_level(k), above)
             self._add(found)
+        at_jitter = self.identity.new_zeros(())
         for level, (first, stop) in enumerate(layout.levels):
 
-            def landmarks(part: slice, level: int = level, first: int = first) -> list[Tensor]:
+            def landmarks(part: slice, level: int = level, first: int = first) -> tuple[list[Tensor], Tensor]:
                 here = slice(part.start - first, part.stop - first)
                 return self._landmarks(level, part, here, rotation[level][here])
 
-            for found in parallel_map(landmarks, blueprint.chunks(first, stop), self.device):
+            for found, slope in parallel_map(landmarks, blueprint.chunks(first, stop), self.device):
                 self._add(found)
+                at_jitter += slope
             blueprint.release(level)
+        if blueprint.jitter_follows and layout.tree.depth:
+            self._add(jitter_gradient(self.kernel, blueprint.points, at_jitter))
         return self.total
 
     def _nodes(
@@ -133,15 +138,19 @@ class _Gradient:
         more = self.kernel.gradient_of_sum(far, weight)
         return (v @ at_v).mT, [a + b for a, b in zip(found, more, strict=True)]
 
-    def _landmarks(self, level: int, part: slice, here: slice, rotation: Tensor) -> list[Tensor]:
-        """What the landmarks' own matrices of some inner nodes add to the gradient."""
+    def _landmarks(
+        self, level: int, part: slice, here: slice, rotation: Tensor
+    ) -> tuple[list[Tensor], Tensor]:
+        """What the landmarks' own matrices of some inner nodes add to the gradient, and to that by jitter."""
         if self.layout.tree.depth == 0:
-            return []
+            return [], rotation.new_zeros(())
         factor = self.blueprint.factors[level][here]
         half = linalg.unwhiten_(factor, (rotation + rotation.mT) / 2)
         weight = linalg.unwhiten_(factor, half.mT.contiguous()).mul_(-0.5)
         z, block = self.blueprint.landmarks.points, self.blueprint.landmarks.blocks[self.layout.slot[part]]
-        return self.kernel.gradient_of_sum(KernelBlocks(self.kernel, z, block, z, block), weight)
+        at_jitter = weight.diagonal(dim1=-2, dim2=-1)
+        found = self.kernel.gradient_of_sum(KernelBlocks(self.kernel, z, block, z, block), weight)
+        return found, (at_jitter if block.full else at_jitter * block.mask).sum()
 
     def _add(self, found: list[Tensor]) -> None:
         for total, part in zip(self.total, found, strict=False):

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hck.backend.memory import require_bytes
 from hck.backend.parallel import for_each
 from hck.backend.steps import LeafInput, NodeInput
 from hck.hierarchy.layout import Layout
@@ -88,6 +89,11 @@ class HierarchicalMatrix:
 
     def to_dense(self) -> Tensor:
         """The whole matrix, (n, n). For small n."""
+        n, device = self.shape[0], self.transfer.device
+        needed = 4 * n * n * self.dtype.itemsize
+        require_bytes(
+            needed, device, f"the dense matrix of {n} points", "multiply with the matrix as it is (@)"
+        )
         return self @ torch.eye(self.shape[0], dtype=self.dtype, device=self.transfer.device)
 
 

@@ -7,6 +7,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from torch import Tensor
 
 from hck.backend.kernels import wants_gradient, without_rounding
+from hck.backend.kinds import kind_of
 from hck.kernels.placement import Block
 
 _FEW = 64  # features, of which copies cost less than a pass over the distances
@@ -37,6 +38,15 @@ def manhattan(a: Block, b: Block) -> Tensor:
     return torch.from_numpy(manhattan_distances(a, b))
 
 
+def check_finite(largest: float | Tensor, dtype: torch.dtype) -> None:
+    """Raise ValueError if coordinates or squared distances, of which the largest is given, overflow."""
+    if float(largest) > torch.finfo(dtype).max / 1024:
+        raise ValueError(
+            f"points are too far apart for the kernel: their distances in lengthscales overflow "
+            f"{str(dtype).removeprefix('torch.')}. Scale the features, or use a larger lengthscale"
+        )
+
+
 def rounded_squares(a: Block, b: Block) -> tuple[Tensor, Tensor]:
     """Squared distances, possibly negative by rounding, and the size of that rounding: (*batch, 1, 1)."""
     if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
@@ -49,6 +59,8 @@ def rounded_squares(a: Block, b: Block) -> tuple[Tensor, Tensor]:
     a2 = a.square().sum(-1, keepdim=True)
     b2 = b.square().sum(-1, keepdim=True)
     largest = (a2.amax(-2, keepdim=True) + b2.amax(-2, keepdim=True)).detach()  # (*batch, 1, 1)
+    if kind_of(a.device).is_host:  # on a device that has a queue, to look is to wait
+        check_finite(largest.max(), a.dtype)
     squared = _expanded(a, a2, b, b2)
     return squared.to(dtype), (_rounding(a.shape[-1], a.dtype) * largest).to(dtype)
 
@@ -64,10 +76,13 @@ def _expanded(a: Tensor, a2: Tensor, b: Tensor, b2: Tensor) -> Tensor:
 
 
 def _rounded_squares_sparse(a: sp.csr_matrix, b: sp.csr_matrix) -> tuple[Tensor, Tensor]:
-    a2 = np.asarray(a.multiply(a).sum(1))
-    b2 = np.asarray(b.multiply(b).sum(1)).T
+    with np.errstate(over="ignore"):
+        a2 = np.asarray(a.multiply(a).sum(1))
+        b2 = np.asarray(b.multiply(b).sum(1)).T
+    largest = float(a2.max()) + float(b2.max())
+    check_finite(largest, torch.float64 if a2.dtype == np.float64 else torch.float32)
     squared = torch.from_numpy(a2 + b2 - 2 * (a @ b.T).toarray())
-    lost = _rounding(64, squared.dtype) * float(a2.max() + b2.max())
+    lost = _rounding(64, squared.dtype) * largest
     return squared, torch.tensor(lost, dtype=squared.dtype, device="cpu")
 
 

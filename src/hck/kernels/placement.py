@@ -102,7 +102,8 @@ def divide(x: Block, lengthscale: float | Tensor) -> Block:
         return x * (1 / lengthscale.to(x) if isinstance(lengthscale, Tensor) else 1 / lengthscale)
     divisor = np.asarray(lengthscale.detach().cpu() if isinstance(lengthscale, Tensor) else lengthscale)
     each = divisor[x.indices] if divisor.ndim else divisor
-    return sp.csr_matrix((x.data / each, x.indices, x.indptr), shape=x.shape)
+    with np.errstate(over="ignore"):  # whoever computes distances says so
+        return sp.csr_matrix((x.data / each, x.indices, x.indptr), shape=x.shape)
 
 
 def check_lengthscales(scale: Tensor, n_features: int, name: str = "lengthscale") -> None:

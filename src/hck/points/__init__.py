@@ -5,7 +5,7 @@ The rest of the package never asks what a point is. It asks for kernel values be
 """
 
 from hck.kernels.sparse_input import check_sparse
-from hck.points.base import Points, PointsLike, VectorPoints, check_same_kind
+from hck.points.base import Points, PointsLike, VectorPoints, check_reach, check_same_kind
 from hck.points.cross import (
     KernelBlocks,
     are_alike,
@@ -36,6 +36,7 @@ __all__ = [
     "as_tensor",
     "check_alike",
     "check_kernel",
+    "check_reach",
     "check_same_kind",
     "check_sparse",
     "check_weights",

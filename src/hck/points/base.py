@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
@@ -64,6 +65,11 @@ class VectorPoints(Points):
     n_features: int
     _placed: "WeakKeyDictionary[Placement, tuple[tuple[int, ...], VectorPoints]] | None" = None
 
+    @cached_property
+    @abstractmethod
+    def reach(self) -> float:
+        """The largest of all coordinates, whatever its sign."""
+
     @abstractmethod
     def project(self, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
         """⟨x[rows[i]], directions[which[i]]⟩ for each i; the rows are distinct."""
@@ -117,7 +123,7 @@ class VectorPoints(Points):
         return None if known is None or known[0] != state else known[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_placed"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_placed", "reach")}
 
 
 def check_same_kind(left: Points, right: Points) -> None:
@@ -125,6 +131,20 @@ def check_same_kind(left: Points, right: Points) -> None:
     if type(left) is not type(right):
         raise TypeError(
             f"points of different kinds cannot be combined: {type(left).__name__}, {type(right).__name__}"
+        )
+
+
+def check_reach(points: Points, dtype: torch.dtype | None = None) -> None:
+    """Raise ValueError if squares of coordinates overflow, as numbers of the points' type, or of another."""
+    dtype = points.dtype if dtype is None else dtype
+    if not isinstance(points, VectorPoints):
+        return
+    most = (torch.finfo(dtype).max / 1024 / max(1, points.n_features)) ** 0.5
+    if points.reach > most:
+        raise ValueError(
+            f"X has values up to {points.reach:.2g}, whose squared distances overflow: with "
+            f"{points.n_features} features and dtype={str(dtype).removeprefix('torch.')!r} values may be up "
+            f"to {most:.1e}. Scale the features"
         )
 
 

@@ -12,12 +12,17 @@ from torch import Tensor
 from hck.backend.blocks import Blocks
 from hck.backend.checks import check_floats, require
 from hck.backend.kernels import DenseCross, Profile, fusable, fused_cross, wants_gradient
+from hck.backend.kinds import kind_of
+from hck.backend.memory import require_bytes
 from hck.kernels import Kernel
+from hck.kernels.distance import check_finite
 from hck.kernels.placement import Block
 from hck.kernels.stationary import evaluate
 from hck.points.base import Points, VectorPoints, check_same_kind, mask
 from hck.points.dense import DensePoints
 from hck.points.sparse import SparsePoints
+
+USE_LESS = "use an approximation (approximation='hierarchical'), a smaller leaf_size, or fewer points at once"
 
 
 def cross(kernel: Kernel, left: Points, rows: Blocks, right: Points, columns: Blocks) -> Tensor:
@@ -58,6 +63,10 @@ class KernelBlocks:
     def tensor(self, out: Tensor | None = None) -> Tensor:
         """The values (blocks, rows' width, columns' width), perhaps in contiguous memory `out`."""
         check_same_kind(self.left, self.right)
+        if out is None:
+            count = len(self.rows) * self.rows.index.shape[1] * self.columns.index.shape[1]
+            what = f"a kernel's matrix of {self.rows.index.shape[1]} × {self.columns.index.shape[1]} values"
+            require_bytes(count * self.left.dtype.itemsize, self.left.device, what, USE_LESS)
         placed = self._placed()
         if placed is None:
             values = self.left.between(self.kernel.evaluate, self.rows, self.right, self.columns)
@@ -86,7 +95,10 @@ class KernelBlocks:
         profile = self.kernel.profile()
         if profile is None or wants_gradient(left.x, right.x):
             return None
-        return profile, left.placed(self.kernel.placement), right.placed(self.kernel.placement)
+        left, right = left.placed(self.kernel.placement), right.placed(self.kernel.placement)
+        if kind_of(left.device).is_host and isinstance(profile.lengthscale, float):  # else to look is to wait
+            check_finite(max(left.reach, right.reach) / profile.lengthscale, left.dtype)
+        return profile, left, right
 
     def _dense(self, profile: Profile, left: VectorPoints, right: VectorPoints) -> DenseCross | None:
         if not isinstance(left, DensePoints):

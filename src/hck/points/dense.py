@@ -1,5 +1,7 @@
 """Points as rows of a tensor."""
 
+from functools import cached_property
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -39,6 +41,11 @@ class DensePoints(VectorPoints):
 
     def holding(self, x: Tensor) -> "DensePoints":
         return DensePoints(x)
+
+    @cached_property
+    def reach(self) -> float:
+        low, high = torch.aminmax(self.x.detach()) if self.x.numel() else (0.0, 0.0)
+        return max(-float(low), float(high))
 
     @property
     def nbytes(self) -> int:

@@ -7,10 +7,10 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from hck.backend.memory import free_bytes
+from hck.backend.memory import free_bytes, require_bytes
 from hck.kernels.inputs import object_array, refuse_complex
 from hck.kernels.sparse_input import check_sparse
-from hck.points.base import Points, PointsLike, VectorPoints, check_same_kind
+from hck.points.base import Points, PointsLike, VectorPoints, check_reach, check_same_kind
 from hck.points.dense import DensePoints
 from hck.points.objects import ObjectPoints
 from hck.points.sparse import SparsePoints
@@ -39,14 +39,18 @@ def as_points(
     if sp.issparse(x):
         _refuse_wide(x.shape[1])
         number = np.float64 if dtype == torch.float64 else np.float32
-        return SparsePoints(check_sparse(x).astype(number, copy=False), dtype, device)
+        made: Points = SparsePoints(check_sparse(x).astype(number, copy=False), dtype, device)
+        check_reach(made, torch.float64)
+        return made
     tensor = x if isinstance(x, Tensor) else as_tensor(np.asarray(x, order="C"))
     refuse_complex(tensor)
     if tensor.ndim != 2:
         raise ValueError(
             f"points must form a 2-D array (n_points, n_features), got shape {tuple(tensor.shape)}"
         )
-    return DensePoints(tensor.to(device=device, dtype=dtype))
+    made = DensePoints(tensor.to(device=device, dtype=dtype))
+    check_reach(made, torch.float64)  # as others, they may be scaled first
+    return made
 
 
 def _refuse_wide(columns: int) -> None:
@@ -73,11 +77,14 @@ def as_points_like(x: PointsLike, points: Points) -> Points:
     if isinstance(points, SparsePoints) and not (sp.issparse(x) or isinstance(x, Points)):
         x = sp.csr_matrix(x.cpu().numpy() if isinstance(x, Tensor) else np.asarray(x))
     if isinstance(points, DensePoints) and sp.issparse(x):
+        instead = "give fewer points at once, or train on sparse data"
+        require_bytes(8.0 * x.shape[0] * x.shape[1], torch.device("cpu"), "a dense copy of sparse X", instead)
         x = check_sparse(x).toarray()
     if isinstance(points, DensePoints) and isinstance(x, DensePoints):
         x = x.x  # perhaps of another dtype, or elsewhere
     made = as_points(x, points.dtype, points.device, objects=isinstance(points, ObjectPoints))
     check_same_kind(points, made)
+    check_reach(made)
     expected = getattr(points, "n_features", None)
     if isinstance(made, VectorPoints) and made.n_features != expected:
         raise ValueError(f"these points have {made.n_features} features where {expected} are expected")

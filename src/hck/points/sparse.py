@@ -1,6 +1,7 @@
 """Points as rows of a sparse matrix."""
 
 import warnings
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,6 +38,10 @@ class SparsePoints(VectorPoints):
 
     def holding(self, x: sp.csr_matrix) -> "SparsePoints":
         return SparsePoints(x, self.dtype, self.device)
+
+    @cached_property
+    def reach(self) -> float:
+        return float(np.abs(self.x.data).max(initial=0.0))
 
     @property
     def nbytes(self) -> int:

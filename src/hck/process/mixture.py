@@ -49,8 +49,8 @@ class Mixture:
 
     def covariance(self, x: PointsLike, trend: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the covariances at new points; see `Process.covariance`."""
+        within = _mean([member.covariance(x, trend) for member in self.members])  # first: it may be refused
         means = torch.stack([member.predict(x, trend) for member in self.members])
-        within = _mean([member.covariance(x, trend) for member in self.members])
         apart = means - means.mean(0)
         return means.mean(0), within + apart.mT @ apart / len(means)
 

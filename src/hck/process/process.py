@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from hck.approximations import Approximation, Factorization, Predictor, Solution
-from hck.approximations.factorization import needs_factorization
+from hck.approximations.factorization import check_covariance, needs_factorization
 from hck.backend.checks import check_floats, require
 from hck.backend.random import RandomLike, as_random
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
 from hck.hierarchy.likelihood import half_covariance, least_squares
-from hck.points import PointsLike, check_alike, check_weights
+from hck.points import PointsLike, as_points_like, check_alike, check_weights
 from hck.process.likelihood import evidence, subtracting
 
 
@@ -99,6 +99,7 @@ class Process:
     @torch.no_grad()
     def covariance(self, x: PointsLike, trend: Tensor) -> Tensor:
         """The same for pairs of points: shape (points, points)."""
+        check_covariance(as_points_like(x, self.mean.points))
         rest = self._unexplained(x, trend, self._half)
         return self.factorization.covariance(x) + rest @ rest.mT
 

@@ -4,6 +4,7 @@ There is a compiled function for each formula, made when it is first needed. Com
 address.
 """
 
+import torch
 from llvmlite import ir
 from llvmlite.ir import IRBuilder, Value
 from numba import types
@@ -15,7 +16,7 @@ from hck.backend.cpu.jit import address_of
 from hck.backend.cpu.tile import HEIGHTS, VECTOR_BYTES, plain, written
 from hck.backend.cpu.vector import Vector, VectorWriter
 from hck.backend.cpu.writer import INT, Grid, Values, Writer
-from hck.backend.kernels import Formula
+from hck.backend.kernels import Formula, farthest
 
 HEIGHT = HEIGHTS[0]
 
@@ -58,7 +59,11 @@ def provide(formula: Formula, itemsize: int, expanded: bool) -> int:
 
     how = "expanded" if expanded else "plain"
     tile.__qualname__ = f"tile_{formula.name}_{formula.fingerprint}_{how}_{8 * itemsize}"
-    return address_of(signature, tile, repr((formula.fingerprint, formula.manhattan)))
+    return address_of(signature, tile, repr((formula.fingerprint, formula.manhattan, _most(itemsize))))
+
+
+def _most(itemsize: int) -> float:
+    return farthest(torch.float64 if itemsize == 8 else torch.float32)
 
 
 class _KernelWriter(VectorWriter, Writer):
@@ -79,11 +84,14 @@ class _KernelWriter(VectorWriter, Writer):
         if self.expanded:
             norms = [self.builder.add(x, self.builder.mul(ld, depth)) for x, ld in ((a, lda), (b, ldb))]
             self.complete(sums, *norms)
+        most = self.constant(_most(self.size))
         scale = self.everywhere(amplitude)
         more = [Vector(self, self.everywhere(shape))] if self.shaped else []
         for q in self.rows:
             for v in self.vectors:
-                value = self.function(Vector(self, sums[q][v]), *more)
+                s = sums[q][v]
+                s = self.builder.select(self.builder.fcmp_ordered(">", s, most), most, s)
+                value = self.function(Vector(self, s), *more)
                 value = self.builder.fmul(scale, value.value)
                 self.store(value, self.vector_at(c, ldc, q, v))
 

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from hck.backend.kernels import DenseCross, Formula, numbers_of
+from hck.backend.kernels import DenseCross, Formula, farthest, numbers_of
 
 
 def evaluate(cross: DenseCross, upper: bool, out: Tensor) -> None:
@@ -26,7 +26,8 @@ def evaluate(cross: DenseCross, upper: bool, out: Tensor) -> None:
             _values[(members * tiles,)](
             cross.x, rows.index.contiguous(), cross.z, columns.index.contiguous(), numbers, out, n, m, d,
             FORMULA=_function(formula), SHAPED=formula.shaped, MANHATTAN=formula.manhattan,
-            FULL=rows.full and columns.full, UPPER=upper, TILE=tile, num_warps=tile // 32,
+            FULL=rows.full and columns.full, UPPER=upper, TILE=tile,
+            MOST=farthest(out.dtype), num_warps=tile // 32,
         )  # fmt: skip
 
 
@@ -41,7 +42,7 @@ def _function(formula: Formula) -> "triton.JITFunction":
 def _values(
     x, rows, z, columns, numbers, out, n, m, d,
     FORMULA: tl.constexpr, SHAPED: tl.constexpr, MANHATTAN: tl.constexpr,
-    FULL: tl.constexpr, UPPER: tl.constexpr, TILE: tl.constexpr,
+    FULL: tl.constexpr, UPPER: tl.constexpr, TILE: tl.constexpr, MOST: tl.constexpr,
 ):  # fmt: skip
     across = tl.cdiv(m, TILE)
     tiles = tl.cdiv(n, TILE) * across
@@ -59,6 +60,7 @@ def _values(
         a, b = tl.load(left + f) * inverse, tl.load(right + f) * inverse
         gap = a[:, None] - b[None, :]
         total += tl.abs(gap) if MANHATTAN else gap * gap
+    total = tl.where(total > MOST, MOST, total)
     value = FORMULA(total, tl.load(numbers + 2)) if SHAPED else FORMULA(total)
     value *= tl.load(numbers + 1)
     if not FULL:

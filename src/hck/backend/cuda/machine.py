@@ -22,6 +22,13 @@ class CUDA(Machine):
     def count(self) -> int:
         return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
+    def check_usable(self) -> None:
+        if torch.cuda._is_in_bad_fork():
+            raise RuntimeError(
+                "CUDA was used before this process was forked, and cannot be used in it: start processes by "
+                "multiprocessing.get_context('spawn'), or fork before the GPU is first used"
+            )
+
     def free_bytes(self, device: torch.device) -> int:
         # what torch holds but does not use is free for us
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
