@@ -73,7 +73,7 @@ def test_good_ones_stay(matrix, kind, cls):
     np.testing.assert_array_equal(found.toarray(), matrix.toarray())
 
 
-@pytest.mark.parametrize(("kind", "what", "spoil"), CASES, ids=lambda each: str(each)[:30])
+@pytest.mark.parametrize(("kind", "what", "spoil"), CASES, ids=[f"{kind}, {what}" for kind, what, _ in CASES])
 def test_malformed(matrix, kind, what, spoil):
     x = matrix.asformat(kind, copy=True)
     spoil(x)
