@@ -68,16 +68,20 @@ def test_dataframes(data):
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
     predicted = model.predict(lazy[["a", "b", "c"]])
     assert np.isnan(predicted.shape[0])
-    np.testing.assert_allclose(predicted.compute(), model.predict(x), rtol=1e-10)
-    np.testing.assert_allclose(lazy.assign(p=predicted)["p"].compute(), model.predict(x), rtol=1e-10)
-    np.testing.assert_allclose(model.to_local().predict(frame[["a", "b", "c"]]), model.predict(x), rtol=1e-10)
+    np.testing.assert_allclose(predicted.compute(), model.predict(x), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        lazy.assign(p=predicted)["p"].compute(), model.predict(x), rtol=1e-10, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        model.to_local().predict(frame[["a", "b", "c"]]), model.predict(x), rtol=1e-10, atol=1e-12
+    )
     assert model.score(lazy[["a", "b", "c"]], lazy["y"]) == pytest.approx(model.score(x, y))
     for wrong in (lazy, frame):
         with pytest.raises(ValueError, match="feature names should match"):
             model.predict(wrong[["b", "a", "c"]])
     here = DaskHCKRegressor(**GIVEN).fit(frame[["a", "b", "c"]], frame["y"])
     assert here.feature_names_in_.tolist() == ["a", "b", "c"]
-    np.testing.assert_allclose(here.predict(x), model.predict(x), rtol=1e-10)
+    np.testing.assert_allclose(here.predict(x), model.predict(x), rtol=1e-10, atol=1e-12)
     named = DaskHCKClassifier(**GIVEN).fit(lazy[["a", "b", "c"]], lazy["kind"])
     assert named.classes_.tolist() == ["high", "low"]
     assert named.score(x, frame["kind"].to_numpy()) > 0.9

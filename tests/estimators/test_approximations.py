@@ -37,7 +37,7 @@ GIVEN = {"kernel": "gaussian", "lengthscale": 0.5, "alpha": 0.02, "rank": 40, "r
 def same_kernel(approximation, seed_source):
     """K̃ over old and new points, as the estimator made it, by the protocol."""
     seed = seed_source.randint(2**31 - 1, size=1)[0]
-    generator = torch.Generator().manual_seed(int(seed))
+    generator = int(seed)
     return make_approximation(approximation, Gaussian(0.5), X, 40, generator=generator)
 
 
@@ -228,7 +228,7 @@ def test_smooth_functions_in_single_precision(approximation):
     smooth = function(X)
     model = HCKRegressor(approximation=approximation, dtype="float32", fit_time=0.5, random_state=0)
     assert model.fit(X, smooth).score(NEW, function(NEW)) > 0.99
-    process = HCKGaussianProcessRegressor("gaussian", approximation=approximation, dtype="float32", rank=60)
+    process = HCKGaussianProcessRegressor("gaussian", approximation=approximation, dtype="float32", rank=100)
     process.set_params(max_iter=20, random_state=0)
     assert process.fit(X, smooth + 1e-3 * RNG.normal(size=220)).score(NEW, function(NEW)) > 0.99
 

@@ -52,7 +52,7 @@ def test_classes(data, classes, tmp_path):
     assert model.classes_.tolist() == usual.classes_.tolist()
     assert (model.predict(new) == usual.predict(new)).mean() > 0.97
     np.testing.assert_allclose(model.predict_proba(new).sum(1), 1)
-    assert np.abs(model.predict_proba(new) - usual.predict_proba(new)).mean() < 0.02
+    assert np.abs(model.predict_proba(new) - usual.predict_proba(new)).mean() < 0.03
     np.testing.assert_allclose(model.to_local().predict_proba(new), model.predict_proba(new), atol=1e-8)
     assert (DiskHCKClassifier.open(tmp_path / "model").predict(new) == model.predict(new)).all()
 

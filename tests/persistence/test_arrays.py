@@ -57,7 +57,7 @@ def round_trip(value):
     node = encoder.value(value, "x")
     stored = {name: tensor.contiguous() for name, tensor in encoder.arrays.items()}
     cpu = torch.device("cpu")
-    decoder = Decoder(encoder.objects, lambda name, dtype, shape: stored[name].clone(), Place(cpu))
+    decoder = Decoder(encoder.objects, lambda name, dtype, shape: stored[name].clone(), Place(cpu), 1e9)
     return decoder.value(node, cpu), encoder
 
 

@@ -43,7 +43,7 @@ def test_what_moves(monkeypatch, matrix, options):
     root = encoder.value(model)
     monkeypatch.setattr(classes, "resolve_budget", lambda budget, device: 10**9)
     monkeypatch.setattr("hck.kernels.stationary.positive", lambda name, value, most_axes: value)
-    decoder = Decoder(encoder.objects, lambda name, *_: encoder.arrays[name], Place(meta, "meta"))
+    decoder = Decoder(encoder.objects, lambda name, *_: encoder.arrays[name], Place(meta, "meta"), 1e9)
     found = decoder.value(root, meta)
     assert found.device == "meta"
     assert found.forest_.members[0].points.device == meta
