@@ -36,10 +36,10 @@ import hck
 from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.hierarchy.dense import dense_cross, dense_matrix
 from hck.kernels import make_kernel
+from hck.partition import known_partitions
 from hck.points import as_points
 
 KERNELS = ("gaussian", "laplace", "matern12", "matern32", "matern52", "inverse_multiquadric")
-PARTITIONS = ("random_projection", "pca", "kd", "kmeans", "kernel")
 Rng = np.random.Generator
 Model = HCKRegressor | HCKClassifier | HCKGaussianProcessRegressor
 
@@ -67,7 +67,7 @@ def draw_tree(rng: Rng, x: np.ndarray) -> dict[str, object]:
         "lengthscale": spread * 10 ** rng.uniform(-1, 1),
         "rank": int(rng.integers(1, 40)),
         "leaf_size": int(rng.integers(1, 100)) if rng.random() < 0.5 else None,
-        "partition": str(rng.choice(PARTITIONS)),
+        "partition": str(rng.choice(known_partitions())),
         "landmarks": str(rng.choice(["uniform", "farthest"])),
         "jitter": 1e-6,
         "random_state": int(rng.integers(2**31)),

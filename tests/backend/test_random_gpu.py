@@ -6,6 +6,7 @@ import torch
 
 from hck import HCKRegressor
 from hck.backend.random import as_random
+from hck.partition import known_partitions
 
 pytestmark = [
     pytest.mark.gpu,
@@ -14,7 +15,7 @@ pytestmark = [
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize("partition", ["random_projection", "pca", "kd", "kmeans", "kernel"])
+@pytest.mark.parametrize("partition", known_partitions())
 @pytest.mark.parametrize("landmarks", ["uniform", "farthest", "kmeans", "same"])
 def test_a_gpu_has_the_same_trees(partition, landmarks):
     rng = np.random.default_rng(0)

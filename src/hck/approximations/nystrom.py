@@ -32,7 +32,6 @@ class Nystrom(FeatureMap):
 
     Made by `Nystrom.of`. Landmarks that repeat, or that others nearly determine, do no harm: the inverse is a
     pseudo-inverse.
-
     """
 
     landmarks: Points

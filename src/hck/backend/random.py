@@ -12,6 +12,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from hck.backend.kinds import kind_of
+
 _WORD = 2**64
 _GAMMA = 0x9E3779B97F4A7C15  # odd, and nearest to 2⁶⁴ over the golden ratio
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -103,7 +105,7 @@ def _as_uniform(words: Tensor) -> Tensor:
 
 def _parts(flat: Tensor) -> list[tuple[int, Tensor]]:
     """Slices of the size of a cache, and where they begin; one of all where there is no such cache."""
-    step = _AT_ONCE if flat.device.type == "cpu" else max(1, len(flat))
+    step = _AT_ONCE if kind_of(flat.device).is_host else max(1, len(flat))
     return [(first, flat[first : first + step]) for first in range(0, len(flat), step)]
 
 
