@@ -100,9 +100,9 @@ def search(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(500, 2))
     >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.standard_normal(500)
-    >>> found = search(X, y, [Matern(s) for s in (0.1, 0.5, 2.0)], [1e-3, 1e-2, 1e-1], rank=32)
+    >>> found = search(X, y, [Matern(s) for s in (0.02, 0.5, 20.0)], [1e-4, 1e-1], rank=32)
     >>> found.best.kernel, found.best.alpha
-    (Matern(lengthscale=2, nu=1.5), 0.001)
+    (Matern(lengthscale=0.5, nu=1.5), 0.1)
     """
     if score not in SCORES:
         raise ValueError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
