@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 
 from hck.approximations.base import Approximation
 from hck.approximations.features import FeatureMap, FeaturePredictor
+from hck.backend.interrupts import interruptible
 from hck.backend.memory import require_bytes
 from hck.hierarchy.forest import Predictor
 
@@ -22,6 +23,7 @@ RandomState: TypeAlias = int | np.random.RandomState | None
 
 
 @torch.no_grad()
+@interruptible
 def leading(
     approximation: Approximation,
     count: int,
@@ -140,6 +142,7 @@ class Components:
 
 
 @torch.no_grad()
+@interruptible
 def principal_components(
     approximation: Approximation,
     count: int,

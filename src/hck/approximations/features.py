@@ -16,6 +16,7 @@ from hck.approximations.base import Approximation, part_of
 from hck.approximations.factorization import Factorization, Solution, normal, times
 from hck.backend import linalg
 from hck.backend.checks import require
+from hck.backend.interrupts import check_wanted
 from hck.backend.parallel import chunks
 from hck.backend.random import RandomLike
 from hck.errors import NotPositiveDefiniteError
@@ -56,6 +57,7 @@ class FeatureMap(Approximation):
     def chunks(self, x: Points) -> Iterator[tuple[slice, Tensor]]:
         """The features of all points, some points at a time."""
         for part in chunks(0, len(x), max(1, _AT_ONCE // max(1, self.rank, x.values_per_point))):
+            check_wanted()
             yield part, self.features(part_of(x, part))
 
     def product(self, b: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from hck.approximations.hierarchical import TREE_KERNELS, TreeKernel
 from hck.approximations.nystrom import Nystrom
 from hck.approximations.preconditioners import Iterative
 from hck.approximations.tapered import Tapered
+from hck.backend.interrupts import interruptible, interruptible_unless
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import at_a_time, parallel_map
 from hck.backend.random import RandomLike
@@ -21,6 +22,8 @@ from hck.points import Points, PointsLike, VectorPoints, as_points, check_reach
 from hck.settings import Option, Settings
 
 Result = TypeVar("Result")
+
+_BLINK = 1e9  # operations, far below a second even on a busy machine
 
 BY_NAME: dict[str, type[Approximation]] = {
     **dict.fromkeys(TREE_KERNELS, TreeKernel),
@@ -74,7 +77,7 @@ def make_approximation(
     return approximate(kernel, x, Settings(rank, approximation=approximation, **options), generator)
 
 
-def approximate(
+def _approximate(
     kernel: KernelLike, x: PointsLike, settings: Settings, generator: RandomLike = None
 ) -> Approximation:
     """What stands in for a kernel on training points, as the settings say; see `make_approximation`."""
@@ -90,6 +93,17 @@ def approximate(
     return made
 
 
+approximate = interruptible(_approximate)  # for others than `for_each_tree`, which waits for more
+
+
+def _is_light(work: object, kernel: Kernel, points: Points, settings: Settings, seeds: list[int]) -> bool:
+    """Whether trees are done in a blink: 13 n r² operations each."""
+    width = max(settings.rank, settings.leaf_size or leaf_size_for(len(points), settings.rank))
+    flops = 13.0 * len(seeds) * len(points) * width**2
+    return settings.approximation in TREE_KERNELS[:3] and flops < _BLINK
+
+
+@interruptible_unless(_is_light)
 def for_each_tree(
     work: Callable[[Approximation], Result],
     kernel: Kernel,
@@ -111,7 +125,7 @@ def for_each_tree(
     kernel = kernel.to(device, points.dtype)
 
     def make(seed: int) -> Approximation:
-        return approximate(kernel, points, shared, seed)
+        return _approximate(kernel, points, shared, seed)
 
     if not alone:
         return list(parallel_map(lambda seed: work(make(seed)), seeds, device, "Trees", settings.verbose))

@@ -11,6 +11,7 @@ from torch import Tensor
 from hck.approximations.base import Approximation, part_of
 from hck.approximations.eigenvectors import FeatureAxes, RandomState, leading
 from hck.approximations.features import FeatureMap
+from hck.backend.interrupts import interruptible
 from hck.backend.parallel import chunks
 from hck.kernels import make_kernel
 from hck.kernels.registry import KernelLike
@@ -22,6 +23,7 @@ _AT_ONCE = 2**24  # numbers of K̃ computed together
 
 
 @torch.no_grad()
+@interruptible
 def error(
     approximation: Approximation, sample: int = 2000, norm: str = "fro", random_state: RandomState = 0
 ) -> float:
@@ -59,6 +61,7 @@ def error(
 
 
 @torch.no_grad()
+@interruptible
 def spectrum(
     source: Approximation | KernelLike,
     x: PointsLike = None,
@@ -114,6 +117,7 @@ def spectrum(
 
 
 @torch.no_grad()
+@interruptible
 def effective_rank(source: Approximation | ArrayLike, noise: float) -> float:
     """tr(K̃ (K̃ + λ)⁻¹): how many directions stand out from noise of the variance λ.
 

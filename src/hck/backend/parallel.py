@@ -10,11 +10,13 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
 from typing import TypeVar
 
 import torch
 
+from hck.backend.interrupts import Ticket, Workers, check_wanted, forget_threads, result_of
 from hck.backend.kinds import kind_of
 from hck.backend.progress import track
 
@@ -23,7 +25,7 @@ Result = TypeVar("Result")
 
 _LEAST_FLOPS = 5e7
 
-_pools: dict[int, ThreadPoolExecutor] = {}
+_pools: dict[int, Workers] = {}
 _local = threading.local()
 _making = threading.Lock()
 
@@ -33,6 +35,7 @@ def _after_fork() -> None:
     global _making
     _making = threading.Lock()
     _pools.clear()
+    forget_threads()
     torch.set_num_threads(1)
 
 
@@ -54,24 +57,26 @@ def parallel_map(
     threads = at_a_time(device)
     if threads == 1 or len(items) < 2:
         for item in track(items, what, show):
+            check_wanted()
             yield work(item)
         return
-    grad, inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+    grad, inference, ticket = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), Ticket()
 
     def task(item: Item) -> Result:
         with torch.inference_mode(inference), torch.set_grad_enabled(grad):
-            return work(item)
+            return ticket.run(partial(work, item))
 
     pool = _pool(threads)
     waiting: deque[Future[Result]] = deque()
     try:
         for item in track(items, what, show):
-            waiting.append(pool.submit(task, item))
+            waiting.append(pool.submit(partial(task, item)))
             if len(waiting) > 2 * threads:  # no further ahead, so that results do not pile up
-                yield waiting.popleft().result()
+                yield result_of(waiting.popleft())
         while waiting:
-            yield waiting.popleft().result()
+            yield result_of(waiting.popleft())
     finally:
+        ticket.wanted = False
         for future in waiting:
             future.cancel()
 
@@ -108,17 +113,20 @@ def grain(count: int, flops: float) -> int:
     return max(1, min(count, max(fewest, math.ceil(count / (4 * torch.get_num_threads())))))
 
 
-def _pool(threads: int) -> ThreadPoolExecutor:
+def _pool(threads: int) -> Workers:
     with _making:
         if threads not in _pools:
-            pool = ThreadPoolExecutor(threads, "hck", initializer=_enter_pool)
-            # The workers' setting must not become that of threads started later by others.
+            pool = Workers(threads, "hck", _enter_pool)
             barrier = threading.Barrier(threads + 1)
-            for _ in range(threads):
-                pool.submit(barrier.wait)
-            barrier.wait()
-            torch.set_num_threads(threads)
-            _pools[threads] = pool
+            try:
+                for _ in range(threads):
+                    pool.submit(barrier.wait)
+                barrier.wait()
+                _pools[threads] = pool
+            finally:
+                barrier.abort()  # if this was interrupted; nobody waits for it otherwise
+                # The workers' setting must not become that of threads started later by others.
+                torch.set_num_threads(threads)
         return _pools[threads]
 
 

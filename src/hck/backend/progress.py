@@ -12,9 +12,10 @@ def track(items: Sequence[T], what: str, show: bool) -> Iterable[T]:
     """The items, with a progress bar on the terminal while they are consumed if `show`."""
     if not show or not len(items):
         return items
+    from rich.markup import escape
     from rich.progress import track as rich_track  # not needed, and not imported, when nothing is shown
 
-    return rich_track(items, description=f"{what:<{_WIDTH}}", total=len(items))
+    return rich_track(items, description=escape(f"{what:<{_WIDTH}}"), total=len(items))
 
 
 class Counter:

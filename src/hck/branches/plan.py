@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.checks import require
+from hck.backend.interrupts import interruptible
 from hck.backend.random import as_random
 from hck.branches.branch import Branch
 from hck.branches.piece import Message, Piece, Reply, Share, probed
@@ -91,15 +92,18 @@ class Plan:
         random = as_random(self.seeds[tree]).child(2, branch)
         return Branch.grow(trunk, branch, points, self.settings, random)
 
+    @interruptible
     def up(self, tree: int, branch: int, share: Share) -> Message:
         """What a branch sends up."""
         grown = self.grow(tree, branch, share.x)
         return Branch.message(grown.factor(self.noise, self.right_sides(share)))
 
+    @interruptible
     def solve(self, tree: int, messages: list[Message]) -> tuple[list[Reply], float]:
         """What the branches of a tree hear, and the log-determinant of the whole K_h + noise."""
         return self.trunks[tree].solve(messages, covariance=self.process or self.every is not None)
 
+    @interruptible
     def down(self, tree: int, branch: int, share: Share, reply: Reply) -> Piece:
         """What a branch becomes once it has heard from the trunk."""
         grown, b = self.grow(tree, branch, share.x), self.right_sides(share)

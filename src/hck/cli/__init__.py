@@ -2,11 +2,17 @@
 
 import sys
 
+from hck.cli._signals import run_interruptibly
+
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run a command; what went wrong is said in a line, with an exit code of 1, or 130 if interrupted."""
+    run_interruptibly(_run)
+
+
+def _run() -> None:
     try:
         from hck.cli._app import run
     except ModuleNotFoundError as error:

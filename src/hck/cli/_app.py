@@ -46,9 +46,13 @@ for _command in (fit, predict, evaluate, info, report, compare, reproduce, bench
 def run() -> None:
     """Run a command; what went wrong is said in a line, with an exit code of 1, or 130 if interrupted."""
     warnings.showwarning = warn
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # so that every terminal can show every name
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except KeyboardInterrupt:
+        print("hck: interrupted", file=sys.stderr)
         sys.exit(130)
     except Exception as error:
         sys.exit(explain(error))

@@ -5,6 +5,7 @@ import math
 import os
 import sys
 import traceback
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
 from rich.table import Table as PrintedTable
+from rich.text import Text
 
-from hck.backend.files import replacing
+from hck.backend.files import is_stdout, regular, replacing
 from hck.cli._options import DEVICES, TIMES
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def explain(error: Exception) -> int:
     if os.environ.get("HCK_DEBUG"):
         traceback.print_exc()
     known = isinstance(error, ValueError | TypeError | OSError | MemoryError | ImportError)
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = harmless(" ".join(str(error).split())) or type(error).__name__
     print(f"hck: {text}" if known else f"hck: {type(error).__name__}: {text}", file=sys.stderr)
     if not known:
         print("This looks like a mistake of hck's; HCK_DEBUG=1 shows where.", file=sys.stderr)
@@ -38,7 +40,7 @@ def explain(error: Exception) -> int:
 def warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     """Say in a line what a warning says to people; what it says to programmers is left out."""
     if issubclass(category, UserWarning):
-        print(f"hck: {' '.join(str(message).split())}", file=sys.stderr)
+        print(f"hck: {harmless(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 def progress(quiet: bool) -> int:
@@ -93,9 +95,12 @@ def check_device(device: str) -> str:
 
 def free(path: Path, force: bool) -> None:
     """Raise an error if a file cannot be written here, or if one is here that must not be overwritten."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give the name of a file")
+    if is_stdout(path):
+        return
+    target = regular(path)
     _free(path, force)
+    if target is not None and not target.parent.is_dir():
+        raise FileNotFoundError(f"{path} is a link to {target}, but there is no folder {target.parent}")
 
 
 def free_folder(path: Path, force: bool) -> None:
@@ -117,10 +122,16 @@ def _free(path: Path, force: bool) -> None:
 def write(path: Path, text: str) -> None:
     """Write a file; if that is interrupted, the old one stays."""
     with replacing(path) as draft:
-        draft.write_text(text)
+        draft.write_text(text, encoding="utf-8")
 
 
 # Results ---------------------------------------------------------------------------------------------
+
+
+def show_written(path: Path, result: Mapping[str, object], as_json: bool) -> None:
+    """Print what was written to a file; nothing if it was printed itself."""
+    if not is_stdout(path):
+        show(result, as_json)
 
 
 def show(result: Mapping[str, object], as_json: bool, title: str = "") -> None:
@@ -128,9 +139,10 @@ def show(result: Mapping[str, object], as_json: bool, title: str = "") -> None:
     if as_json:
         say(json.dumps(_plain(result), indent=1, default=str, allow_nan=False))
         return
-    table = PrintedTable(title=title or None, show_header=False, title_justify="left")
+    table = PrintedTable(title=_cell(title) if title else None, show_header=False, title_justify="left")
     for name, value in result.items():
-        table.add_row(name.replace("_", " "), f"{value:.5g}" if isinstance(value, float) else str(value))
+        text = f"{value:.5g}" if isinstance(value, float) else str(value)
+        table.add_row(_cell(name.replace("_", " ")), _cell(text))
     say(table)
 
 
@@ -138,11 +150,11 @@ def tabulate(
     head: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, numbers: bool = True
 ) -> None:
     """Print a table; numbers, in all columns but the first, end below each other."""
-    table = PrintedTable(title=title)
+    table = PrintedTable(title=_cell(title) if title else None)
     for k, name in enumerate(head):
-        table.add_column(name, justify="right" if numbers and k else "left", no_wrap=not k)
+        table.add_column(_cell(name), justify="right" if numbers and k else "left", no_wrap=not k)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(_cell, row))
     say(table)
 
 
@@ -158,6 +170,21 @@ def say(result: str | PrintedTable) -> None:
     except BrokenPipeError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())  # into which the interpreter flushes what is left
+
+
+def harmless(text: str) -> str:
+    """Text that may come from a file, with what would steer the terminal written out."""
+    return "".join(
+        c
+        if c.isprintable() or unicodedata.category(c) == "Zs"
+        else c.encode("unicode_escape", "surrogatepass").decode()
+        for c in text
+    )
+
+
+def _cell(text: str) -> Text:
+    """Of a table: nothing in it is markup."""
+    return Text(harmless(text))
 
 
 def _plain(value: object) -> object:

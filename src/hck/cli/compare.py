@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from hck.backend.files import is_stdout
 from hck.cli import _options as option
 from hck.cli._common import as_time, check_device, free, names_in, one_of, progress, show, tabulate, write
 from hck.cli.fit import make_model
@@ -72,6 +73,8 @@ def compare(
         found[name] |= {"fit_seconds": fitted - start, "test_seconds": time.perf_counter() - fitted}
     if out is not None:
         write(out, pd.DataFrame.from_dict(found, orient="index").rename_axis("kernel").to_csv())
+    if out is not None and is_stdout(out):
+        return
     if output.as_json:
         show(found, True)
         return

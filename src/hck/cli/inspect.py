@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from hck.backend.files import is_stdout
 from hck.cli import _options as option
 from hck.cli._common import Estimator, busy, free, show
 
@@ -72,4 +73,5 @@ def report(
     X, y = for_scoring(loaded, data, source.target, source.part)
     with busy("predicting and drawing …", output.quiet):
         write_report(loaded, X, y, out, title=f"{model.name} on {data.name}", force=output.force)
-    show({"report": str(out), "bytes": out.stat().st_size}, output.as_json)
+    if not is_stdout(out):
+        show({"report": str(out), "bytes": out.stat().st_size}, output.as_json)

@@ -8,9 +8,21 @@ from typing import Annotated
 
 import typer
 
+from hck.backend.files import is_stdout
 from hck.backend.kinds import kind_of
 from hck.cli import _options as option
-from hck.cli._common import busy, check_device, free, messages, names_in, progress, say, show, tabulate
+from hck.cli._common import (
+    busy,
+    check_device,
+    free,
+    harmless,
+    messages,
+    names_in,
+    progress,
+    say,
+    show,
+    tabulate,
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +64,7 @@ def reproduce(
     for name in EXPERIMENTS if "all" in names else names:
         drawn[name] = str(EXPERIMENTS[name].run(options, show=bool(progress(shown.quiet))))
         if not shown.as_json:
-            say(drawn[name])
+            say(harmless(drawn[name]))
     if shown.as_json:
         show(drawn, True)
 
@@ -119,10 +131,12 @@ def demo(
         if verbose:
             messages.print(f"{result.name} on {result.points:,} points: {result.fit_seconds:.2f} s")
     job.plot(results, out)
+    if is_stdout(out):
+        return
     if output.as_json:
         show({"results": [asdict(result) for result in results], "plot": str(out)}, True)
         return
     head = ["kernel", "points", "relative error", "fit (s)", "predict (s)"]
     title = f"{job.N_FEATURES} features, noise {job.NOISE}, {job.N_TEST:,} test points"
     tabulate(head, (result.row for result in results), title)
-    say(f"Plot saved to {out}")
+    say(harmless(f"Plot saved to {out}"))

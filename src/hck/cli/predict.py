@@ -10,7 +10,7 @@ import typer
 from hck.backend.kinds import DEVICE_NAMES
 from hck.backend.progress import track
 from hck.cli import _options as option
-from hck.cli._common import Estimator, check_device, free, progress, show, write
+from hck.cli._common import Estimator, check_device, free, progress, show, show_written, write
 
 if TYPE_CHECKING:
     from hck.datasets.table import Features
@@ -64,7 +64,8 @@ def predict(
     columns = predictions(loaded, X, asked.level, bool(progress(output.quiet)))
     write(out, pd.DataFrame(columns).to_csv(index=False))
     rows = len(next(iter(columns.values())))
-    show({"predictions": str(out), "rows": rows, "columns": ", ".join(columns)}, output.as_json)
+    told = {"predictions": str(out), "rows": rows, "columns": ", ".join(columns)}
+    show_written(out, told, output.as_json)
 
 
 def evaluate(

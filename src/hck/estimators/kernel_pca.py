@@ -16,6 +16,7 @@ from torch import Tensor
 from hck.approximations import Iterative, Predictor
 from hck.approximations.eigenvectors import principal_components
 from hck.backend.checks import check_floats, require
+from hck.backend.interrupts import interruptible
 from hck.estimators.base import HCKEstimator, device_of
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, assign, described
 from hck.estimators.regressor import HCKRegressor
@@ -245,7 +246,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         ndarray of shape (n_samples, n_components); a tensor on X's device if X is a tensor
         """
         X = self._validate_new(X)
-        return self._out(X, self._predictor(X, verbose=bool(self.verbose)) - self._mean)
+        return self._out(X, interruptible(self._predictor)(X, verbose=bool(self.verbose)) - self._mean)
 
     def _trained_points(self) -> Points:
         return self._predictor.points

@@ -115,15 +115,15 @@ def _finished(path: Path, names: Sequence[str]) -> set[str]:
     """The points of a CSV file."""
     if not path.exists():
         return set()
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         return {_key(row, names) for row in csv.DictReader(file)}
 
 
 def _append(path: Path, rows: Iterable[Sequence[object]]) -> None:
     """Add the records of a point: all of them or, if it is interrupted, none."""
     with replacing(path) as draft:
-        draft.write_text(path.read_text() if path.exists() else "")
-        with draft.open("a", newline="") as file:
+        draft.write_text(path.read_text(encoding="utf-8") if path.exists() else "", encoding="utf-8")
+        with draft.open("a", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(rows)
 
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from hck.backend.blocks import Blocks
 from hck.backend.checks import require
+from hck.backend.interrupts import interruptible_unless
 from hck.hierarchy.predictor import TreePredictor
 from hck.partition import Landmarks
 from hck.points import Points, PointsLike, check_alike
@@ -33,6 +34,10 @@ class Predictor(Protocol):
         """Memory held, in bytes."""
 
 
+def _is_light(forest: "Forest", x: PointsLike, verbose: bool = False) -> bool:
+    return isinstance(x, Points) and len(x) < 10
+
+
 @dataclass
 class Forest:
     """x ↦ the mean of functions that were trained with different trees."""
@@ -54,6 +59,7 @@ class Forest:
         """How many values there are at a point."""
         return self.members[0].columns
 
+    @interruptible_unless(_is_light)
     def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         """The mean at each point of `x`: shape (points, columns)."""
         weights = [1.0] * len(self.members) if self.weights is None else self.weights

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from hck.backend.blocks import Blocks
 from hck.backend.checks import check_floats, require
+from hck.backend.interrupts import check_wanted
 from hck.backend.kernels import DenseCross, Profile, fusable, fused_cross, wants_gradient
 from hck.backend.kinds import kind_of
 from hck.backend.memory import require_bytes
@@ -62,6 +63,7 @@ class KernelBlocks:
 
     def tensor(self, out: Tensor | None = None) -> Tensor:
         """The values (blocks, rows' width, columns' width), perhaps in contiguous memory `out`."""
+        check_wanted()
         check_same_kind(self.left, self.right)
         if out is None:
             count = len(self.rows) * self.rows.index.shape[1] * self.columns.index.shape[1]

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.checks import require
+from hck.backend.interrupts import interruptible
 from hck.backend.random import Random
 from hck.hierarchy.leave_one_out import LeftOut
 from hck.points import PointsLike
@@ -38,15 +39,18 @@ class Mixture:
         """Of the trend: the mean over trees, (trends, 1)."""
         return _mean([member.coefficients for member in self.members])
 
+    @interruptible
     def predict(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
         """The mean at new points; see `Process.predict`."""
         return _mean([member.predict(x, trend, verbose) for member in self.members])
 
+    @interruptible
     def variance(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> tuple[Tensor, Tensor]:
         """The mean and the variance at new points; see `Process.variance`."""
         means = [member.predict(x, trend, verbose) for member in self.members]
         return mix(means, [member.variance(x, trend, verbose) for member in self.members])
 
+    @interruptible
     def covariance(self, x: PointsLike, trend: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the covariances at new points; see `Process.covariance`."""
         within = _mean([member.covariance(x, trend) for member in self.members])  # first: it may be refused
@@ -54,11 +58,13 @@ class Mixture:
         apart = means - means.mean(0)
         return means.mean(0), within + apart.mT @ apart / len(means)
 
+    @interruptible
     def leave_one_out(self) -> LeftOut:
         """Every observation predicted from all others."""
         left_out = [member.leave_one_out() for member in self.members]
         return LeftOut(*mix([one.mean for one in left_out], [one.variance for one in left_out]))
 
+    @interruptible
     def sample(self, x: PointsLike, trend: Tensor, count: int, random: Random) -> Tensor:
         """Draws at new points, each from a tree drawn at random; see `Process.sample`."""
         which = random.child(0).integers(len(self.members), count, self.members[0].y.device)

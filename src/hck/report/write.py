@@ -7,7 +7,7 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from hck._version import __version__
-from hck.backend.files import replacing
+from hck.backend.files import regular, replacing
 from hck.estimators.base import HCKEstimator
 from hck.plotting.style import need_matplotlib
 from hck.preparation.arrays import PointsLike
@@ -95,9 +95,7 @@ def render(model: HCKEstimator, X: PointsLike, y: ArrayLike | None, title: str |
 
 
 def _check_path(path: Path, force: bool) -> Path:
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give the name of a file in it, such as report.html")
-    if path.exists() and not force:
+    if regular(path) is not None and path.exists() and not force:
         raise FileExistsError(f"{path} is there already: use force=True to replace it")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from hck.approximations import Approximation
 from hck.approximations.make import approximate, for_other_points
+from hck.backend.interrupts import interruptible
 from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import mean_variance
 from hck.kernels import Kernel, make_kernel
@@ -73,6 +74,7 @@ def _joins(candidate: Candidate, best: Candidate, margin: float) -> bool:
     return (not margin or candidate.many == best.many) and candidate.loss < 1.15 * best.loss
 
 
+@interruptible
 def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: Units) -> Chosen:
     """The best with its best alpha, the candidates that have met, and what was done.
 
@@ -120,6 +122,7 @@ def tuned_alpha(contest: Contest, kernel: Kernel) -> Candidate:
     return meet(contest, [given], AROUND, contest.limits.work)[0]
 
 
+@interruptible
 def _refine(best: Candidate, contest: Contest, shape: Shape) -> float:
     """The alpha that suits an approximation of another kind than trees best."""
     some, loss = contest.sample(_REFINED)

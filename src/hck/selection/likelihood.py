@@ -8,6 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from hck.approximations import Approximation
+from hck.backend.interrupts import interruptible
 from hck.kernels import Kernel
 from hck.points import DensePoints, Points, VectorPoints
 from hck.process import log_likelihood
@@ -33,6 +34,7 @@ class Learning:
     verbose: bool = False
 
 
+@interruptible
 @torch.no_grad()
 def evaluate(
     space: Space,
@@ -52,6 +54,7 @@ def evaluate(
     return float(found.value), slope
 
 
+@interruptible
 def learn(
     space: Space,
     data: Observations,

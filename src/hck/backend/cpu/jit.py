@@ -18,6 +18,8 @@ from numba.core.caching import Cache, IndexDataCacheFile
 from numba.core.ccallback import CFunc
 from numba.core.typing import Signature
 
+from hck.backend.interrupts import interruptible
+
 Function: TypeAlias = Callable[..., Any]  # of Python, to be compiled
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
@@ -64,6 +66,7 @@ def exposed(function: Function | None = None, **options: Any) -> Any:
         return lambda function: exposed(function, **options)
     dispatcher = njit(**{**_OPTIONS, **options}, cache=True)(function)
     dispatcher._cache._cache_file = _CacheFiles(dispatcher._cache)
+    dispatcher.compile = interruptible(dispatcher.compile)
     return dispatcher
 
 
@@ -99,6 +102,6 @@ def address_of(signature: Signature, function: Function, more: str = "") -> int:
     made._cache._cache_file = _CacheFiles(made._cache, more)
     # numba would look at variables around the function too, which cannot be compared between processes
     made._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple())
-    made.compile()
+    interruptible(made.compile)()
     _kept.append(made)
     return made.address

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from hck.backend.blocks import Segments
 from hck.backend.cuts import Directions, Halvings
+from hck.backend.interrupts import interruptible
 from hck.backend.kernels import DenseCross
 from hck.backend.machine import Algebra, Machine
 from hck.backend.steps import Steps
@@ -48,6 +49,7 @@ class CPU(Machine):
 
 
 @cache
+@interruptible
 def _algebra(itemsize: int) -> Algebra:
     """For numbers of this size."""
     from hck.backend.cpu import stacks, tile
@@ -57,6 +59,7 @@ def _algebra(itemsize: int) -> Algebra:
 
 
 @cache
+@interruptible
 def _steps(itemsize: int) -> Steps:
     from hck.backend.cpu import sweeps, tile
 
@@ -65,6 +68,7 @@ def _steps(itemsize: int) -> Steps:
 
 
 @cache
+@interruptible
 def _kernels(itemsize: int) -> ModuleType:
     from hck.backend.cpu import kernels, tile
 
@@ -73,6 +77,7 @@ def _kernels(itemsize: int) -> ModuleType:
 
 
 @cache
+@interruptible
 def _halving() -> ModuleType:
     from hck.backend.cpu import halving
 

@@ -1,0 +1,139 @@
+"""Ctrl-C is answered while compiled code runs, and leaves nothing broken."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
+from hck.backend import interrupts
+from hck.backend.interrupts import Abandoned, check_wanted, interruptible
+from hck.backend.parallel import for_each
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(20_000, 8))
+Y = np.sin(6 * X[:, 0])
+PROMPT = 10  # seconds; two are promised, but the machine of the tests may be busier still
+
+
+@pytest.fixture
+def interrupt():
+    """Ctrl-C after some seconds; tells when it came."""
+    sent, timers = [], []
+
+    def after(seconds):
+        def send():
+            sent.append(time.perf_counter())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        timers.append(threading.Timer(seconds, send))
+        timers[-1].start()
+        return sent
+
+    yield after
+    for timer in timers:
+        timer.cancel()
+
+
+def test_the_main_thread_is_interrupted_while_another_works(interrupt):
+    ended = threading.Event()
+
+    @interruptible
+    def work():
+        try:
+            while True:
+                time.sleep(0.01)
+                check_wanted()
+        except Abandoned:
+            ended.set()
+            raise
+
+    sent = interrupt(0.1)
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert time.perf_counter() - sent[0] < PROMPT
+    assert ended.wait(PROMPT)  # it noticed
+
+
+def test_abandoned_work_on_many_items_stops(interrupt):
+    done = []
+
+    @interruptible
+    def work():
+        for_each(lambda i: (time.sleep(0.02), done.append(i)), range(10_000), torch.device("cpu"))
+
+    interrupt(0.1)
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    time.sleep(0.3)
+    count = len(done)
+    time.sleep(0.2)
+    assert len(done) == count < 1000
+
+
+def test_results_errors_and_settings_pass_through():
+    assert interruptible(lambda a, *, b: a + b)(1, b=2) == 3
+    with pytest.raises(TimeoutError, match="mine"):
+        interruptible(lambda: (_ for _ in ()).throw(TimeoutError("mine")))()
+    with torch.no_grad(), np.errstate(over="raise"):
+        seen = interruptible(
+            lambda: (torch.is_grad_enabled(), np.geterr()["over"], torch.get_num_threads())
+        )()
+    assert seen == (False, "raise", torch.get_num_threads())
+    assert interruptible(threading.current_thread, light=lambda: True)() is threading.main_thread()
+    assert interruptible(threading.current_thread)() is not threading.main_thread()
+
+
+OTHERS = ("compositional", "independent", "exact", "nystrom", "fourier", "tapered")
+KINDS = (HCKRegressor, HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA)
+
+
+@pytest.mark.parametrize(
+    ("kind", "approximation"),
+    [*((kind, "hierarchical") for kind in KINDS), *((HCKRegressor, other) for other in OTHERS)],
+)
+def test_every_fit_is_interrupted(kind, approximation, interrupt):
+    model = kind(rank=400, approximation=approximation, random_state=0)
+    sent = interrupt(0.15)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y > 0 if kind is HCKClassifier else Y)
+    assert time.perf_counter() - sent[0] < PROMPT
+    assert not hasattr(model, "trees_")
+
+
+def test_an_interrupt_at_the_first_use_of_compiled_code_leaves_it_whole():
+    code = """
+        import os, signal, threading
+        import numpy as np
+        from hck import HCKRegressor
+        X = np.random.default_rng(0).uniform(size=(300, 2))
+        def fit():
+            return HCKRegressor("gaussian", lengthscale=0.5, alpha=0.1, rank=16).fit(X, X[:, 0])
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            fit()
+            print("too fast")
+        except KeyboardInterrupt:
+            print("interrupted")
+        try:
+            print(len(fit().trees_))
+        except KeyboardInterrupt:
+            print(1)
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120
+    )
+    assert run.stdout.split("\n")[1:2] == ["1"] or run.stdout.startswith("too fast"), run.stderr
+
+
+def test_a_fork_has_threads_of_its_own():
+    interruptible(int)()
+    interrupts.forget_threads()
+    assert interruptible(lambda: 7)() == 7
