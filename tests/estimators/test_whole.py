@@ -101,7 +101,7 @@ def stopped(name, model, monkeypatch, error):
     def stop(*args, **kwargs):
         raise error
 
-    monkeypatch.setattr(making, "approximate", stop)
+    monkeypatch.setattr(making, "_approximate", stop)
     monkeypatch.setattr("hck.estimators.base.approximate", stop)
     model.fit(OTHER, targets(name, 40))
 
