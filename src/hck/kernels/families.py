@@ -1,10 +1,10 @@
 """The kernels that have names, each with its formula.
 
-A new kernel is a function of the distance and a class here, in ``__all__``, and a line in
-``docs/kernels.md``. The function is written with `exp`, `log` and `sqrt` (see `hck.backend.kernels.Formula`);
-torch, the CPU's compiled code and the GPU's are made from it. ``@named("my_kernel")`` makes it known to
-`make_kernel`, the estimators, the command line, saved models, and the tests that all kernels go through. A
-class may say more:
+A new kernel is a function of the distance and a class here, in ``__all__``, a line in ``docs/kernels.md``,
+and its name in `hck.cli._options`. The function is written with `exp`, `log` and `sqrt` (see
+`hck.backend.kernels.Formula`); torch, the CPU's compiled code and the GPU's are made from it.
+``@named("my_kernel")`` makes it known to `make_kernel`, the estimators, saved models, and the tests that all
+kernels go through. A class may say more:
 
 - ``arguments``: what the constructor takes and saved models keep, if that is more than a lengthscale;
 - ``learned``: which of these are positive numbers to be learned;

@@ -1,0 +1,73 @@
+"""What the pages name is there: files, links, and the functions along the walks of docs/architecture.md."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "src" / "hck"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+FILE = re.compile(r"`([\w./-]+\.(?:py|md|json|yml|toml|csv|png))(?:: ([\w.]+))?`")
+METHOD = re.compile(r"`([A-Z]\w+)\.(\w+)`")
+CHANGES = ROOT / "CHANGELOG.md"  # which names what was there once
+MADE = {"model.json", "job.json", "counts.json"}  # by hck, in folders of users
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def found(name, page):
+    """The file that a page means: as seen from the page, the repository or the sources, or from anywhere."""
+    places = [base / name for base in (page.parent, ROOT, ROOT / "src", SOURCES)]
+    anywhere = (path for top in ("src", "tests", "benchmarks") for path in (ROOT / top).rglob(name))
+    return next((path for path in places if path.exists()), None) or next(anywhere, None)
+
+
+def defined(path):
+    """The names of all functions and classes of a file."""
+    kinds = ast.FunctionDef | ast.ClassDef
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    broken = [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()]
+    assert not broken
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != CHANGES], ids=name_of)
+def test_files_that_are_named_are_there(page):
+    for name, inside in FILE.findall(page.read_text()):
+        if "NAME" in name or name in MADE:
+            continue
+        path = found(name, page)
+        assert path is not None, f"there is no {name}"
+        missing = {inside.rpartition(".")[2]} - {""} - (defined(path) if inside else set())
+        assert not missing, f"{name} has no {inside}"
+
+
+def test_methods_along_the_walks_are_there():
+    methods = {}
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                own = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+                methods[node.name] = methods.get(node.name, set()) | own
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    missing = [f"{c}.{m}" for c, m in METHOD.findall(page) if m not in methods.get(c, ())]
+    assert not missing
+
+
+def test_every_page_can_be_found():
+    """From the README, directly or by other pages."""
+    known, new = {CHANGES}, {ROOT / "README.md"}
+    while new:
+        known |= new
+        links = {(page.parent / link).resolve() for page in new for link in LINK.findall(page.read_text())}
+        new = {path for path in links if path.suffix == ".md"} - known
+    lost = set(PAGES) - known
+    assert not lost, sorted(map(name_of, lost))
