@@ -190,9 +190,10 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 A tree has at least two branches. So it is never one leaf, and `rank` or `leaf_size` of at least n do not
 give the exact kernel, as they do on one machine.""",
     "branches": """
-Here `approximation` is ``"hierarchical"``, `partition` one of ``"random_projection"``, ``"pca"`` and
-``"kd"``, `landmarks` one of ``"uniform"``, ``"kmeans"`` and ``"farthest"``, and the kernel a name or an
-object of `hck.kernels`. X is dense, and there are no weights.""",
+Here `approximation` is ``"hierarchical"``, `partition` one of {hyperplanes},
+`landmarks` one of ``"uniform"``, ``"kmeans"`` and ``"farthest"``, and the kernel a name or an object of
+`hck.kernels`. X is dense, and there are no weights.""",
+    "hyperplanes": ", ".join(f'``"{name}"``' for name in known_partitions(by_hyperplanes=True)),
     "cluster_choice": """
 Parameters are chosen on a sample of 50,000 points, or of 5000 for each branch if that is more. With
 ``fit_time="best"`` the best candidate is used, and none are averaged.""",
