@@ -67,8 +67,8 @@ def test_a_long_period_is_the_gaussian(scale):
 @every_scale
 def test_its_metric_is_that_of_near_points(scale):
     period = np.array([0.5, 1.0, 3.0])
-    np.testing.assert_allclose(Periodic(scale, period).metric(), scale * period / (2 * np.pi))
-    assert Periodic(0.8, 2.0).metric() is None
+    np.testing.assert_allclose(1 / Periodic(scale, period).stretch(), scale * period / (2 * np.pi))
+    assert Periodic(0.8, 2.0).stretch() is None
 
 
 @every_period

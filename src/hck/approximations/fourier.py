@@ -10,7 +10,7 @@ from hck.backend.checks import check_floats, require
 from hck.backend.random import RandomLike, as_random
 from hck.kernels import Kernel, Scaled, make_kernel
 from hck.kernels.base import Number
-from hck.kernels.placement import check_lengthscales
+from hck.kernels.placement import check_lengthscales, check_metric
 from hck.kernels.registry import KernelLike
 from hck.kernels.stationary import Stationary
 from hck.points import Points, PointsLike, SparsePoints, VectorPoints, as_points, check_kernel, features_of
@@ -27,12 +27,14 @@ class Fourier(FeatureMap):
 
     """
 
-    standard: Tensor  # (d, pairs): frequencies for a lengthscale of 1
+    # Frequencies for a lengthscale of 1: (d, pairs) or, if the kernel has a metric (d, k), (k, pairs).
+    standard: Tensor
 
     def validate(self) -> None:
         check_kernel(self.kernel, self.points)
-        _unscale(self.kernel)  # or an error
-        check_floats("standard", self.standard, features_of(self.points), None)
+        metric = _unscale(self.kernel)[0].metric
+        d = features_of(self.points) if metric is None else metric.shape[1]
+        check_floats("standard", self.standard, d, None)
         require(self.rank > 0, "standard must have frequencies")
         require(self.standard.dtype == self.points.dtype, "standard must be of the points' type")
 
@@ -54,7 +56,10 @@ class Fourier(FeatureMap):
         if rank < 1:
             raise ValueError("rank must be at least 1")
         stationary, d = _unscale(kernel)[0], points.n_features
-        if isinstance(stationary.lengthscale, Tensor):
+        if stationary.metric is not None:
+            check_metric(stationary.metric, d)
+            d = stationary.metric.shape[1]
+        elif isinstance(stationary.lengthscale, Tensor):
             check_lengthscales(stationary.lengthscale, d)
         standard = stationary.draw_frequencies(d, -(-rank // 2), as_random(generator))
         return cls(kernel, points, standard.to(points.device, points.dtype))
@@ -81,6 +86,8 @@ class Fourier(FeatureMap):
         inner, amplitude = _unscale(self.kernel)
         scale = torch.as_tensor(inner.lengthscale, dtype=x.dtype, device=x.device)
         frequencies = self.standard / (scale[:, None] if scale.ndim else scale)
+        if inner.metric is not None:
+            frequencies = inner.metric.to(frequencies) @ frequencies
         if isinstance(x, SparsePoints):
             parts = (x.x.indptr, x.x.indices, x.x.data)
             start, column, values = (torch.from_numpy(part).to(x.device) for part in parts)

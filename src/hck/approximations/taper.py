@@ -18,7 +18,7 @@ from hck.backend.parallel import chunks
 from hck.backend.progress import track
 from hck.backend.random import as_random
 from hck.kernels import Kernel
-from hck.kernels.placement import check_lengthscales
+from hck.kernels.placement import check_factor
 from hck.points import DensePoints, Points, cross
 from hck.points.sparse import csr_tensor
 
@@ -121,28 +121,34 @@ class Taper:
     points: DensePoints  # x'
     radius: float  # θ
     smoothness: int  # 0, 1 or 2: of φ; see `wendland`
-    metric: Tensor | None  # (d,): what features are divided by where distances are measured
+    # What features are divided by where distances are measured (d,), or points multiplied by (d, k).
+    metric: Tensor | None
 
     def validate(self) -> None:
         require(0 < self.radius < math.inf, f"radius must be positive and finite, got {self.radius}")
         require(self.smoothness in (0, 1, 2), f"smoothness must be 0, 1 or 2, got {self.smoothness}")
         require(len(self.points) > 0, "points must not be empty")
         if self.metric is not None:
-            check_floats("metric", self.metric, self.points.n_features)
-            require(bool((self.metric > 0).all()), "metric must be positive")
+            is_matrix = self.metric.ndim == 2
+            check_floats("metric", self.metric, self.points.n_features, *((None,) if is_matrix else ()))
+            require(is_matrix or bool((self.metric > 0).all()), "metric must be positive")
 
     @classmethod
     def of(
         cls,
         points: DensePoints,
-        metric: Tensor | None,
+        factor: Tensor | None,
         rank: float,
         smoothness: int = 1,
         radius: float | None = None,
     ) -> "Taper":
-        """With a radius within which there are `rank` points on average, unless it is given."""
-        if metric is not None:
-            check_lengthscales(metric, points.n_features)
+        """With a radius within which there are `rank` points on average, unless it is given.
+
+        Points are multiplied by `factor` to measure distances; see `Kernel.stretch`.
+        """
+        if factor is not None:
+            check_factor(factor, points.n_features)
+        metric = 1 / factor if factor is not None and factor.ndim == 1 else factor
         if smoothness not in (0, 1, 2):
             raise ValueError(f"smoothness must be 0, 1 or 2, got {smoothness!r}")
         if radius is None:
@@ -176,7 +182,7 @@ class Taper:
         number = torch.int32 if len(column) < 2**31 else torch.int64
         start = torch.zeros(len(x) + 1, dtype=number, device=x.device)
         start[1:] = count.cumsum(0)
-        taper = wendland(distance / self.radius, x.n_features, self.smoothness)
+        taper = wendland(distance / self.radius, place.shape[1], self.smoothness)
         return Pattern(start, column.to(number), taper.to(x.dtype), len(self.points))
 
     def across(self, kernel: Kernel, x: DensePoints) -> Tensor:
@@ -252,4 +258,6 @@ def _choose_radius(points: DensePoints, metric: Tensor | None, rank: float) -> f
 
 def _place(x: DensePoints, metric: Tensor | None) -> Tensor:
     place = x.x.detach().double()
-    return place if metric is None else place / metric.to(place)
+    if metric is None:
+        return place
+    return place / metric.to(place) if metric.ndim == 1 else place @ metric.to(place)

@@ -109,20 +109,20 @@ class Tapered(Approximation):
             Of φ, which has 2 · `smoothness` continuous derivatives. It should not be less smooth than k.
         radius : float, optional
             θ itself, instead of `rank`: in units of the features or, if the kernel has a lengthscale for each
-            of them, in units of those.
+            of them or a metric, as that measures distances.
         **options
             `verbose`, to show progress, and the `memory_budget` for the factor, where it is not
             indispensable; see `hck.backend.memory.resolve_budget`.
         """
         kernel, points = _prepare(kernel, x)
-        return cls._of(kernel, Taper.of(points, kernel.metric(), rank, smoothness, radius), **options)
+        return cls._of(kernel, Taper.of(points, kernel.stretch(), rank, smoothness, radius), **options)
 
     @classmethod
     def from_settings(
         cls, kernel: Kernel, points: Points, settings: Settings, generator: RandomLike
     ) -> "Tapered":
         kernel, points = _prepare(kernel, points)
-        taper = Taper.of(points, kernel.metric(), settings.rank)
+        taper = Taper.of(points, kernel.stretch(), settings.rank)
         return cls._of(kernel, taper, settings.memory_budget, settings.verbose)
 
     @classmethod

@@ -274,10 +274,10 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
             raise ValueError(
                 "fit_inverse_transform=True needs dense points of numbers, neither sparse data nor categories"
             )
-        if np.ndim(self.lengthscale) or make_kernel(self.kernel, self.lengthscale).metric() is not None:
+        if np.ndim(self.lengthscale) or make_kernel(self.kernel, self.lengthscale).stretch() is not None:
             raise ValueError(
-                "fit_inverse_transform=True needs one lengthscale for all features: the kernel is used "
-                "between components too"
+                "fit_inverse_transform=True needs one lengthscale for all features, and no metric: the "
+                "kernel is used between components too"
             )
 
     def _inverse(self, embedding: np.ndarray, X: PointsLike) -> HCKRegressor:

@@ -28,8 +28,11 @@ class Pairs(Protocol):
     def of(self, kernel: "Kernel") -> Tensor:
         """A kernel's values, 0 where either side is padding."""
 
-    def weighted_squares(self, weight: Tensor) -> Tensor | None:
-        """Σ weight · (x − x')² for each feature, (d,); None if points are no vectors."""
+    def weighted_squares(self, weight: Tensor) -> Tensor:
+        """Σ weight · (x − x')² for each feature, (d,)."""
+
+    def weighted_products(self, weight: Tensor, placement: Placement) -> Tensor:
+        """Σ weight · (x − x') (p − p')ᵀ, (d, k), where p and p' are x and x' as they are placed."""
 
     def recorded(self, kernel: "Kernel") -> Tensor:
         """A kernel's values, so that they can be differentiated by its parameters."""
@@ -95,9 +98,28 @@ class Kernel(ABC):
         """The same kernel with its parameters on `device`."""
         return self
 
-    def metric(self) -> Tensor | None:
-        """Lengthscales (d,) by which to divide features where distances are measured, if they differ."""
+    def stretch(self) -> Tensor | None:
+        """What points are multiplied by where distances are measured: a number for each feature (d,), or a
+        matrix (d, k); None if they are left as they are.
+
+        Trees are cut and landmarks are chosen there.
+        """
         return None
+
+    def importances(self) -> Tensor | None:
+        """How much of a squared distance is due to each feature: the diagonal of L Lᵀ (d,), for points that
+        are multiplied by L; None if they are left as they are.
+
+        Examples
+        --------
+        >>> from hck.kernels import Gaussian
+        >>> Gaussian([1.0, 2.0]).importances().tolist()
+        [1.0, 0.25]
+        """
+        stretch = self.stretch()
+        if stretch is None:
+            return None
+        return stretch.square() if stretch.ndim == 1 else stretch.square().sum(1)
 
     def parameters(self) -> dict[str, Parameter]:
         """The positive numbers that the kernel is made of, by name; a tensor (d,) for one per feature.
@@ -135,6 +157,10 @@ class Kernel(ABC):
             total = (pairs.recorded(self) * weight).sum()
         return list(torch.autograd.grad(total, self.tensors(), materialize_grads=True))
 
+    def gradient_of_metric(self, pairs: Pairs, weight: Tensor) -> Tensor:
+        """The gradient of Σ weight · k(x, x') over pairs of points, with respect to the metric L: (d, k)."""
+        raise ValueError(f"{self} has no metric of its own: give it to one of the kernels with names")
+
     def __call__(self, a: Data, b: Data = None) -> Any:
         b = a if b is None else b
         if self.takes_objects and looks_like_objects(a):
@@ -170,11 +196,14 @@ class _Pair(Kernel):
     def takes_objects(self) -> bool:
         return self.left.takes_objects and self.right.takes_objects
 
-    def metric(self) -> Tensor | None:
-        left, right = self.left.metric(), self.right.metric()
+    def stretch(self) -> Tensor | None:
+        left, right = self.left.stretch(), self.right.stretch()
         if left is None or right is None:
             return left if right is None else right
-        return (left**-2 + right**-2) ** -0.5
+        if left.ndim == right.ndim == 1:
+            return (left.square() + right.square()).sqrt()
+        # side by side, so that squared distances are added
+        return torch.cat([each if each.ndim == 2 else each.diag() for each in (left, right)], 1)
 
     def parameters(self) -> dict[str, Parameter]:
         sides = (("left", self.left), ("right", self.right))
@@ -261,8 +290,8 @@ class Scaled(Kernel):
             return None
         return replace(inner, amplitude=inner.amplitude * self.scale)
 
-    def metric(self) -> Tensor | None:
-        return self.kernel.metric()
+    def stretch(self) -> Tensor | None:
+        return self.kernel.stretch()
 
     def parameters(self) -> dict[str, Parameter]:
         return {**self._inside(), "scale": self.scale}
@@ -287,6 +316,9 @@ class Scaled(Kernel):
         if requiring_gradient(self.scale):
             found.append(torch.vdot(weight.flatten(), pairs.of(self.kernel).flatten()))
         return found
+
+    def gradient_of_metric(self, pairs: Pairs, weight: Tensor) -> Tensor:
+        return self.kernel.gradient_of_metric(pairs, weight) * self.scale
 
     @property
     def takes_objects(self) -> bool:

@@ -11,8 +11,8 @@ kernels go through. A class may say more:
 - ``shape``: the number that a formula f(s, shape) takes;
 - ``amplitude``: k(x, x), if it is not 1;
 - ``placement`` and ``unit``: where points are put so that the kernel is isotropic, and the lengthscale there;
-- ``metric``: what distances between features are divided by, if that is not the lengthscales;
-- ``slope``: −2 f', for gradients in closed form if points are but divided by lengthscales (else autograd's);
+- ``stretch``: what features are multiplied by where distances are measured, if not by 1 over lengthscales;
+- ``slope``: −2 f', for gradients in closed form if points are placed linearly (else autograd's);
 - ``draw_frequencies``: its spectral density, for Fourier features;
 - ``label``: what reports call it.
 """
@@ -20,11 +20,13 @@ kernels go through. A class may say more:
 import math
 from functools import cached_property
 
+import torch
+from numpy.typing import ArrayLike
 from torch import Tensor, exp, log
 
 from hck.backend.kernels import Formula, Numbers, requiring_gradient
 from hck.backend.random import Random
-from hck.kernels.base import Kernel, Number, Scaled
+from hck.kernels.base import Kernel, Number, Pairs, Scaled
 from hck.kernels.distance import sqrt
 from hck.kernels.inputs import Positive, positive
 from hck.kernels.placement import OnCircles
@@ -77,7 +79,7 @@ class InverseMultiquadric(Stationary):
     """σ² / √(‖x − x'‖² + σ²), so that k(x, x) = σ.
 
     With one lengthscale per feature: σ̄ / √(1 + Σ (x_i − x'_i)²/σ_i²), σ̄ their geometric mean, which is
-    the same thing where they are equal.
+    the same thing where they are equal. A metric has no part in σ̄.
     """
 
     formula = Formula(inverse_multiquadric, smooth=True)
@@ -122,12 +124,16 @@ class Matern(Stationary):
     ----------
     lengthscale : float, or array-like of shape (n_features,)
     nu : {0.5, 1.5, 2.5}
+    metric : array-like of shape (n_features, k), default=None
+        L: then r = ‖Lᵀ(x − x')‖/σ.
     """
 
-    arguments = ("lengthscale", "nu")
+    arguments = ("lengthscale", "nu", "metric")
 
-    def __init__(self, lengthscale: Positive = 1.0, nu: float = 1.5) -> None:
-        super().__init__(lengthscale)
+    def __init__(
+        self, lengthscale: Positive = 1.0, nu: float = 1.5, metric: ArrayLike | Tensor | None = None
+    ) -> None:  # fmt: skip
+        super().__init__(lengthscale, metric)
         if nu not in _MATERN:
             raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {nu!r}")
         self.nu = float(nu)
@@ -141,6 +147,15 @@ class Matern(Stationary):
         factor, nu, amplitude = (3**-0.5, 0.5, 3.0) if self.nu == 1.5 else (0.6**0.5, 1.5, 5 / 3)
         scale = self.lengthscale.detach() if isinstance(self.lengthscale, Tensor) else self.lengthscale
         return Scaled(self.alongside(Matern(scale * factor, nu), factor), amplitude)
+
+    def slopes(self, pairs: Pairs) -> Tensor | None:
+        """Of ν = 1/2: exp(−r)/r. Where r is next to nothing it is left out, since squares of r go with it."""
+        if self.nu != 0.5:
+            return super().slopes(pairs)
+        with torch.no_grad():
+            values = pairs.of(self)
+            r = values.log().neg_()
+            return torch.where(r > torch.finfo(r.dtype).eps ** 0.5, values / r, 0)
 
     def draw_frequencies(self, d: int, count: int, random: Random) -> Tensor:
         """Student's t with 2ν degrees of freedom, its chi-square a sum of squares of normal numbers."""
@@ -167,13 +182,18 @@ class RationalQuadratic(Stationary):
     lengthscale : float, or array-like of shape (n_features,)
     alpha : float
         α > 0, no ridge: the less it is, the more lengthscales differ from σ. It can be learned.
+    metric : array-like of shape (n_features, k), default=None
+        L: then Lᵀx and Lᵀx' take the place of x and x'.
     """
 
     formula = Formula(rational_quadratic, smooth=True)
-    arguments = learned = ("lengthscale", "alpha")
+    arguments = ("lengthscale", "alpha", "metric")
+    learned = ("lengthscale", "alpha")
 
-    def __init__(self, lengthscale: Positive = 1.0, alpha: Positive = 1.0) -> None:
-        super().__init__(lengthscale)
+    def __init__(
+        self, lengthscale: Positive = 1.0, alpha: Positive = 1.0, metric: ArrayLike | Tensor | None = None
+    ) -> None:  # fmt: skip
+        super().__init__(lengthscale, metric)
         self.alpha = positive("alpha", alpha)
 
     @property
@@ -220,9 +240,9 @@ class Periodic(Stationary):
     def placement(self) -> OnCircles:  # type: ignore[override]
         return OnCircles(self.period, self.lengthscale)
 
-    def metric(self) -> Tensor | None:
+    def stretch(self) -> Tensor | None:
         near = self.lengthscale * self.period / (2 * math.pi)
-        return near.detach() if isinstance(near, Tensor) and near.ndim else None
+        return 1 / near.detach() if isinstance(near, Tensor) and near.ndim else None
 
     @property
     def label(self) -> str:

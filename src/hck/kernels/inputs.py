@@ -58,6 +58,11 @@ def positive(name: str, value: Positive, most_axes: int = 0) -> float | Tensor:
 
     A tensor that requires a gradient stays as it is.
     """
+    if name == "lengthscale" and np.ndim(value) == 2:
+        raise ValueError(
+            f"lengthscale must be a number or one number per feature, got an array of shape "
+            f"{tuple(np.shape(value))}: a matrix L is given to the kernel, as in kernel=Matern(1.0, metric=L)"
+        )
     if isinstance(value, Tensor) and value.requires_grad:
         return value
     array = np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value)
@@ -69,6 +74,25 @@ def positive(name: str, value: Positive, most_axes: int = 0) -> float | Tensor:
     if isinstance(value, Tensor):
         return value
     return float(array) if array.ndim == 0 else torch.from_numpy(array.astype(np.float64))
+
+
+def linear_metric(value: ArrayLike | Tensor) -> Tensor:
+    """A matrix (d, k) of real numbers in memory of its own, by which points are multiplied; or ValueError.
+
+    A tensor that requires a gradient stays as it is.
+    """
+    array = np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value)
+    if array.dtype.kind not in "fiu" or array.ndim != 2 or array.size == 0:
+        raise ValueError(
+            f"metric must be a matrix of numbers of shape (n_features, k), got an array of shape "
+            f"{array.shape} and type {array.dtype}; a lengthscale for each feature is given as lengthscale"
+        )
+    most = np.finfo(array.dtype if array.dtype.kind == "f" else np.float64).max ** 0.5 / 1024
+    if not (np.abs(array) <= most).all():  # NaN neither
+        raise ValueError(f"metric must be finite, with entries of {most:.0e} at most, got {value!r}")
+    if isinstance(value, Tensor) and value.is_floating_point():
+        return value if value.requires_grad else value.clone()
+    return torch.from_numpy(array.astype(np.float64))
 
 
 def looks_like_objects(x: Data) -> bool:

@@ -57,6 +57,41 @@ class PerFeature(Placement):
         return [self.lengthscale]
 
 
+class Linear(Placement):
+    """Points multiplied by a matrix (d, k), and the columns of that divided by lengthscales (k,), if any.
+
+    Sparse points become dense.
+    """
+
+    def __init__(self, matrix: Tensor, lengthscale: Tensor | None = None) -> None:
+        self.matrix, self.lengthscale = matrix, lengthscale
+        self._known: tuple[Any, Tensor] | None = None
+
+    def __call__(self, x: Block) -> Block:
+        check_metric(self.matrix, x.shape[-1])
+        if isinstance(x, Tensor):
+            return x @ self._factor(x.dtype, x.device)
+        matrix = self._factor(torch.float64, torch.device("cpu")).detach().numpy()
+        matrix = matrix.astype(x.dtype, copy=False) if x.dtype.kind == "f" else matrix
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever computes distances says so
+            return torch.from_numpy(x @ matrix)
+
+    def _factor(self, dtype: torch.dtype, device: torch.device) -> Tensor:
+        """What points are multiplied by; remembered, since a single point would have to wait for it."""
+        if wants_gradient(*self.tensors()):
+            return self._divided().to(device, dtype)
+        key, known = (self.state(), dtype, device), self._known
+        if known is None or known[0] != key:
+            known = self._known = key, self._divided().detach().to(device, dtype)
+        return known[1]
+
+    def _divided(self) -> Tensor:
+        return self.matrix if self.lengthscale is None else self.matrix / self.lengthscale
+
+    def tensors(self) -> list[Tensor]:
+        return [self.matrix] if self.lengthscale is None else [self.matrix, self.lengthscale]
+
+
 class OnCircles(Placement):
     """Each feature on a circle: (cos − 1)/σ of the angle 2πx/p in the first d features, sin/σ in the others.
 
@@ -112,4 +147,18 @@ def check_lengthscales(scale: Tensor, n_features: int, name: str = "lengthscale"
         raise ValueError(
             f"the kernel has {scale.shape[0]} {name}s but the points have {n_features} features: give "
             f"one {name}, or one per feature"
+        )
+
+
+def check_factor(factor: Tensor, n_features: int) -> None:
+    """The same for what points are multiplied by: a number for each feature (d,), or a matrix (d, k)."""
+    (check_metric if factor.ndim == 2 else check_lengthscales)(factor, n_features)
+
+
+def check_metric(matrix: Tensor, n_features: int) -> None:
+    """Raise ValueError unless a metric (d, k) has a row for each feature."""
+    if matrix.shape[0] != n_features:
+        raise ValueError(
+            f"the kernel's metric has the shape {tuple(matrix.shape)} but the points have {n_features} "
+            f"features: give a matrix of shape ({n_features}, k), with a row for each feature"
         )

@@ -1,4 +1,4 @@
-"""Kernels of the scaled difference (x − x')/σ, with one lengthscale σ or one per feature."""
+"""Kernels of the scaled difference (x − x')/σ, with one lengthscale σ, one per feature, or a matrix."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -6,14 +6,15 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.backend.kernels import Formula, Profile, apply, requiring_gradient
 from hck.backend.random import Random
 from hck.kernels.base import Kernel, Number, Pairs, Parameter
 from hck.kernels.distance import manhattan, rounded_squares
-from hck.kernels.inputs import Positive, positive
-from hck.kernels.placement import Block, PerFeature, Placement, divide
+from hck.kernels.inputs import Positive, linear_metric, positive
+from hck.kernels.placement import Block, Linear, PerFeature, Placement, divide
 
 S = TypeVar("S", bound="Stationary")
 
@@ -21,12 +22,15 @@ S = TypeVar("S", bound="Stationary")
 class Stationary(Kernel):
     """A kernel amplitude · f(s) of the scaled distance: s = Σ (x_m − x'_m)²/σ_m², or Σ |x_m − x'_m|/σ_m.
 
-    A new one has a `formula` and a name (`hck.kernels.named` says how).
+    With a metric L, Lᵀx and Lᵀx' take the place of x and x'. A new kernel has a `formula` and a name
+    (`hck.kernels.named` says how).
 
     Parameters
     ----------
     lengthscale : float, or array-like of shape (n_features,)
-        σ > 0. A tensor that requires a gradient keeps it.
+        σ > 0; with a metric, one for each of its columns. A tensor that requires a gradient keeps it.
+    metric : array-like of shape (n_features, k), default=None
+        L, of which the kernel has a copy; a tensor that requires a gradient is kept.
 
     Attributes
     ----------
@@ -37,11 +41,26 @@ class Stationary(Kernel):
     """
 
     formula: Formula
-    arguments: ClassVar[tuple[str, ...]] = ("lengthscale",)
+    arguments: ClassVar[tuple[str, ...]] = ("lengthscale", "metric")
     learned: ClassVar[tuple[str, ...]] = ("lengthscale",)
 
-    def __init__(self, lengthscale: Positive = 1.0) -> None:
+    def __init__(self, lengthscale: Positive = 1.0, metric: ArrayLike | Tensor | None = None) -> None:
         self.lengthscale = positive("lengthscale", lengthscale, most_axes=1)
+        self.metric = None if metric is None else linear_metric(metric)
+        self._check_columns()
+
+    def _check_columns(self) -> None:
+        each, metric = self._each, self.metric
+        if each is not None and metric is not None and len(each) != metric.shape[1]:
+            raise ValueError(
+                f"the kernel has {len(each)} lengthscales but a metric of shape {tuple(metric.shape)}: give "
+                "one lengthscale, or one for each column of the metric"
+            )
+
+    @property
+    def _each(self) -> Tensor | None:
+        """The lengthscales, if there are several."""
+        return self.lengthscale if isinstance(self.lengthscale, Tensor) and self.lengthscale.ndim else None
 
     @property
     def amplitude(self) -> Number:
@@ -55,24 +74,29 @@ class Stationary(Kernel):
 
     @cached_property
     def placement(self) -> Placement | None:  # type: ignore[override]
-        scale = self.lengthscale
-        return PerFeature(scale) if isinstance(scale, Tensor) and scale.ndim else None
+        if self.metric is not None:
+            return Linear(self.metric, self._each)
+        return None if self._each is None else PerFeature(self._each)
 
     @cached_property
     def unit(self) -> Number:
         """The lengthscale that is left where points are placed."""
-        scale = self.lengthscale
-        return 1.0 if isinstance(scale, Tensor) and scale.ndim else scale
+        return self.lengthscale if self._each is None else 1.0
 
     @property
     def slope(self) -> Kernel | None:
         """−2 f' for a kernel f(s) of the squared distance, if that is a kernel that we have."""
         return None
 
+    def slopes(self, pairs: Pairs) -> Tensor | None:
+        """−2 f' between pairs of points, 0 for padding, if it is known."""
+        return None if self.slope is None else pairs.of(self.slope)
+
     def alongside(self, other: S, factor: float) -> S:
         """Another kernel, with `factor` times these lengthscales, for points that are placed for this one."""
         unit = self.unit.detach() if isinstance(self.unit, Tensor) else self.unit
         other.placement, other.unit = self.placement, unit * factor
+        other.metric = None if self.metric is None else self.metric.detach()
         return other
 
     def draw_frequencies(self, d: int, count: int, random: Random) -> Tensor:
@@ -96,38 +120,82 @@ class Stationary(Kernel):
             return a.new_ones(a.shape[:-1]) * self.amplitude
         return torch.ones(a.shape[0], dtype=torch.float64, device="cpu") * self.amplitude
 
-    def metric(self) -> Tensor | None:
-        scale = self.lengthscale
-        return scale.detach() if isinstance(scale, Tensor) and scale.ndim else None
+    def stretch(self) -> Tensor | None:
+        scale = self.lengthscale.detach() if isinstance(self.lengthscale, Tensor) else self.lengthscale
+        if self.metric is not None:
+            return self.metric.detach() / scale
+        return None if self._each is None else 1 / self._each.detach()
 
     def parameters(self) -> dict[str, Parameter]:
         return {name: getattr(self, name) for name in self.learned}
 
     def _with_parameters(self: S, values: Mapping[str, Parameter]) -> S:
-        return type(self)(**{name: values.get(name, getattr(self, name)) for name in self.arguments})
+        other = self._with(values)
+        if self.metric is not None and self._each is None and other._each is None:
+            other.placement = self.placement  # that does not depend on lengthscales, and that points know
+        return other
+
+    def _with(self: S, values: Mapping[str, Parameter]) -> S:
+        """With other values for some of its arguments; a metric is taken as it is, without a copy."""
+        parts = {name: values.get(name, getattr(self, name)) for name in self.arguments}
+        metric = parts.pop("metric", None)
+        other = type(self)(**parts)
+        other.metric = metric
+        other._check_columns()
+        return other
 
     def tensors(self) -> list[Tensor]:
-        return requiring_gradient(*self.parameters().values())
+        return requiring_gradient(*self.parameters().values(), self.metric)
 
     def gradient_of_sum(self, pairs: Pairs, weight: Tensor) -> list[Tensor]:
-        scale, slope = self.lengthscale, self.slope
-        if slope is not None and isinstance(scale, Tensor) and [t is scale for t in self.tensors()] == [True]:
-            # ∂k/∂σ_m = −2 f'(s) (x_m − x'_m)² / σ_m³
-            squares = pairs.weighted_squares(pairs.of(slope).mul_(weight))
-            if squares is not None:
-                each = squares / scale.detach() ** 3
-                return [each if scale.ndim else each.sum()]
+        wanted = self.tensors()
+        if wanted and all(tensor is self.lengthscale or tensor is self.metric for tensor in wanted):
+            slopes = self.slopes(pairs)
+            if slopes is not None:
+                by_scale, by_metric = self._closed_form(pairs, slopes.mul_(weight))
+                return [by_metric if tensor is self.metric else by_scale for tensor in wanted]
         return super().gradient_of_sum(pairs, weight)
 
+    def gradient_of_metric(self, pairs: Pairs, weight: Tensor) -> Tensor:
+        if self.metric is None:
+            return super().gradient_of_metric(pairs, weight)
+        slopes = self.slopes(pairs)
+        if slopes is not None:
+            return self._closed_form(pairs, slopes.mul_(weight))[1]
+        given = self.parameters()
+        fixed = {name: value.detach() for name, value in given.items() if isinstance(value, Tensor)}
+        alone = self._with({**fixed, "metric": self.metric.detach().requires_grad_()})
+        return Kernel.gradient_of_sum(alone, pairs, weight)[0]
+
+    def _closed_form(self, pairs: Pairs, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients by lengthscales and by the metric, for weights times −2 f'.
+
+        With δ = x − x' these are Σ weight · (Lᵀδ)_j²/σ_j³ and −Σ weight · δ δᵀL/σ². Without a metric L is 1,
+        and the second is nothing.
+        """
+        scale = self.lengthscale.detach() if isinstance(self.lengthscale, Tensor) else self.lengthscale
+        if self.metric is None:
+            squares, by_metric = pairs.weighted_squares(weight), weight.new_zeros(0)
+        else:
+            assert self.placement is not None
+            products = pairs.weighted_products(weight, self.placement)  # Σ weight · δ δᵀL
+            products = products if self._each is None else products * scale
+            squares = (self.metric.detach().to(products) * products).sum(0)
+            by_metric = products / -(scale**2)
+        by_scale = squares / scale**3
+        return by_scale.sum() if self._each is None else by_scale, by_metric
+
     def to(self: S, device: torch.device, dtype: torch.dtype) -> S:
-        given = {name: value for name, value in self.parameters().items() if isinstance(value, Tensor)}
+        parts = {**self.parameters(), "metric": self.metric}
+        given = {name: value for name, value in parts.items() if isinstance(value, Tensor)}
         moved = {name: value.to(device, dtype) for name, value in given.items()}
         if all(moved[name] is given[name] for name in given):
             return self  # and with it the placement that points know
-        return self._with_parameters(moved)
+        return self._with(moved)
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={shown(getattr(self, name))}" for name in self.arguments)
+        parts = {name: getattr(self, name) for name in self.arguments}
+        given = ", ".join(f"{name}={shown(value)}" for name, value in parts.items() if value is not None)
         return f"{type(self).__name__}({given})"
 
 
@@ -150,4 +218,7 @@ def shown(value: Parameter) -> str:
     """A parameter as people read it."""
     if not isinstance(value, Tensor):
         return f"{value:.6g}"
-    return np.array2string(value.detach().cpu().numpy(), precision=4, separator=", ", threshold=8)
+    if value.ndim == 2 and value.numel() > 9:
+        return " × ".join(map(str, value.shape))
+    text = np.array2string(value.detach().cpu().numpy(), precision=4, separator=", ", threshold=9)
+    return " ".join(text.split())

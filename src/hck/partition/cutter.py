@@ -13,7 +13,7 @@ from hck.backend.cuts import halves, separate
 from hck.backend.kinds import kind_of
 from hck.backend.random import Random
 from hck.kernels import Kernel
-from hck.kernels.placement import check_lengthscales
+from hck.kernels.placement import check_factor
 from hck.partition.rules import Rule, as_vectors
 from hck.partition.tree import Tree
 from hck.points import Points
@@ -62,7 +62,7 @@ class Cutter(ABC):
     ----------
     measures : bool
         Whether it measures distances, which are then those of the kernel: where that has a lengthscale for
-        each feature, points are divided by them.
+        each feature, or a metric, points are put there (`Kernel.stretch`).
     looks_at_some : bool
         Whether it looks at some of a node's points only: then they come in the order of their rows, which
         devices share.
@@ -114,11 +114,10 @@ def grow(root: Frontier, cutter: Cutter, leaf_size: int, trust: bool | None = No
     """
     points = root.points
     cutter.check(points)
-    metric, factor = root.kernel.metric(), None
-    if cutter.measures and metric is not None:
-        vectors = as_vectors(points)
-        check_lengthscales(metric, vectors.n_features)
-        factor = 1 / metric.to(points.device, points.dtype)
+    factor = root.kernel.stretch() if cutter.measures else None
+    if factor is not None:
+        vectors, factor = as_vectors(points), factor.to(points.device, points.dtype)
+        check_factor(factor, vectors.n_features)
         root = replace(root, points=vectors.scaled(factor))
     if trust or (trust is None and kind_of(points.device).is_queued):
         doubts: list[Tensor] = []

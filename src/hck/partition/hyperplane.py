@@ -51,7 +51,9 @@ class HyperplaneRule(Rule):
         return (value > self.threshold[which]).long()
 
     def after_scaling(self, factor: Tensor) -> "HyperplaneRule":
-        return replace(self, directions=self.directions * factor.to(self.directions))
+        factor = factor.to(self.directions)
+        through = self.directions * factor if factor.ndim == 1 else self.directions @ factor.mT
+        return replace(self, directions=through)
 
 
 def hyperplane_rules(tree: Tree) -> tuple[HyperplaneRule, ...]:

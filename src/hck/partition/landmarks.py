@@ -139,15 +139,23 @@ def _farthest_in_block(points: Points, block: Blocks, count: int, kernel: Kernel
 
 
 def _kmeans(points: Points, tree: Tree, rank: int, kernel: Kernel, random: Random) -> Landmarks:
-    vectors, metric = as_vectors(points), kernel.metric()
-    scale = None if metric is None else metric.to(points.device, points.dtype)
-    vectors = vectors if scale is None else vectors.scaled(1 / scale)
+    vectors, factor = as_vectors(points), kernel.stretch()
+    factor = None if factor is None else factor.to(points.device, points.dtype)
+    placed = vectors if factor is None else vectors.scaled(factor)
+    back = torch.linalg.pinv(factor) if factor is not None and factor.ndim == 2 else None
     sample = _uniform(points, tree, _CANDIDATES * rank, kernel, random).blocks.index
     seed = random.child(1).seed()
     sets = []
     for row in sample:
-        centres = kmeans_centres(vectors, row[row >= 0], rank, max_iter=10, seed=seed)
-        sets.append((centres if scale is None else centres * scale).cpu().numpy())
+        rows = row[row >= 0]
+        centres = kmeans_centres(placed, rows, rank, max_iter=10, seed=seed)
+        if back is not None:  # near the mean, where several points have the same place
+            every = torch.zeros_like(rows)
+            middle, placed_middle = vectors.mean(rows, every, 1), placed.mean(rows, every, 1)
+            centres = middle + (centres - placed_middle) @ back
+        elif factor is not None:
+            centres = centres / factor
+        sets.append(centres.cpu().numpy())
     return _given(sets, points, tree)
 
 

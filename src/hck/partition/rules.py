@@ -35,7 +35,7 @@ class Rule(ABC):
         return replace(self, **moved)
 
     def after_scaling(self, factor: Tensor) -> "Rule":
-        """The rule for points that are still to be multiplied by `factor`, feature by feature."""
+        """The rule for points that are still to be multiplied: each feature by a number, or by a matrix."""
         return ScaledRule(self, factor)
 
 
@@ -51,14 +51,15 @@ def as_vectors(points: Points) -> VectorPoints:
 
 @dataclass(frozen=True)
 class ScaledRule(Rule):
-    """Another rule, applied to points whose features are multiplied by numbers."""
+    """Another rule, applied to points whose features are multiplied by numbers, or by a matrix."""
 
     rule: Rule
-    factor: Tensor  # (d,)
+    factor: Tensor  # (d,), or (d, k)
 
     def check(self, children: Tensor, d: int) -> None:
-        check_floats("factor", self.factor, d)
-        self.rule.check(children, d)
+        is_matrix = self.factor.ndim == 2
+        check_floats("factor", self.factor, d, *((None,) if is_matrix else ()))
+        self.rule.check(children, self.factor.shape[1] if is_matrix else d)
 
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:
         every = torch.arange(len(rows), device=rows.device)

@@ -96,6 +96,12 @@ def _of_dataclass(cls: type) -> Recipe:
     return _by_arguments(cls, *needed, optional=tuple(f.name for f in known if f.name not in needed))
 
 
+def _of_kernel(cls: type[Kernel]) -> Recipe:
+    """Its arguments; files of format 1 first had no metric."""
+    added = tuple(name for name in cls.arguments if name == "metric")
+    return _by_arguments(cls, *(name for name in cls.arguments if name not in added), optional=added)
+
+
 def _within_memory(parts: Parts, place: Place) -> Parts:
     """A number of bytes that was free on another machine may be too large for this one."""
     given = {name: parts[name] for name in ("budget", "memory_budget") if name in parts}
@@ -252,7 +258,6 @@ _KERNELS: tuple[type[Kernel], ...] = (*kernel_classes(), Product, Scaled, Sum)
 _BY_ARGUMENTS: dict[type, tuple[str, ...]] = {
     DensePoints: ("x",),
     SparsePoints: ("x", "dtype", "device"),
-    **{cls: cls.arguments for cls in _KERNELS},
     **{cls: cls.arguments for cls in cutter_classes()},
     Elimination: ("place", "start", "column"),
     TreeKernel: ("blueprint",),
@@ -263,6 +268,7 @@ _EXACT = _of_dataclass(Exact)
 RECIPES: dict[type, Recipe] = {
     **{cls: _of_dataclass(cls) for cls in _DATACLASSES},
     **{cls: _by_arguments(cls, *names) for cls, names in _BY_ARGUMENTS.items()},
+    **{cls: _of_kernel(cls) for cls in _KERNELS},
     Blueprint: Recipe(
         _take_blueprint,
         _make_blueprint,

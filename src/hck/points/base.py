@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from threading import Lock
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,7 +17,6 @@ from hck.kernels.placement import Block, Placement
 
 PointsLike: TypeAlias = Any  # Points, an array, a sparse matrix, or a sequence of objects
 Evaluate: TypeAlias = Callable[[Block, Block], Tensor]  # values between two blocks of points
-V = TypeVar("V", bound="VectorPoints")
 
 _PLACING = Lock()
 
@@ -88,17 +87,17 @@ class VectorPoints(Points):
 
     @abstractmethod
     def scaled(self, factor: Tensor) -> "VectorPoints":
-        """The same points with each feature multiplied by a number; `factor` has shape (d,)."""
+        """The same points with each feature multiplied by a number (d,), or all by a matrix (d, k)."""
 
     @abstractmethod
     def numpy(self, rows: Tensor) -> np.ndarray | sp.csr_matrix:
         """Some of the points as scikit-learn takes them: an array, or a CSR matrix."""
 
     @abstractmethod
-    def holding(self: V, x: Block) -> V:
-        """Points of the same kind, dtype and device that are held by `x`."""
+    def holding(self, x: Block) -> "VectorPoints":
+        """Points of the same dtype and device that are held by `x`: of the same kind, or dense."""
 
-    def placed(self: V, placement: Placement | None) -> V:
+    def placed(self, placement: Placement | None) -> "VectorPoints":
         """The points where a kernel is isotropic, without gradients.
 
         They are remembered as long as the placement is there: all blocks of a fit and of its predictions ask
@@ -118,7 +117,7 @@ class VectorPoints(Points):
                     self._placed[placement] = state, found
         return found
 
-    def _remembered(self: V, placement: Placement, state: tuple[int, ...]) -> V | None:
+    def _remembered(self, placement: Placement, state: tuple[int, ...]) -> "VectorPoints | None":
         known: Any = None if self._placed is None else self._placed.get(placement)
         return None if known is None or known[0] != state else known[1]
 

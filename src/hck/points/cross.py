@@ -17,7 +17,7 @@ from hck.backend.kinds import kind_of
 from hck.backend.memory import require_bytes
 from hck.kernels import Kernel
 from hck.kernels.distance import check_finite
-from hck.kernels.placement import Block
+from hck.kernels.placement import Block, Placement
 from hck.kernels.stationary import evaluate
 from hck.points.base import Points, VectorPoints, check_same_kind, mask
 from hck.points.dense import DensePoints
@@ -108,12 +108,10 @@ class KernelBlocks:
         cross = DenseCross(profile, left.x, self.rows, right.x, self.columns)
         return cross if fusable(cross) else None
 
-    def weighted_squares(self, weight: Tensor) -> Tensor | None:
-        """Σ weight · (x − x')² for each feature, (d,); None if the points are no vectors."""
+    def weighted_squares(self, weight: Tensor) -> Tensor:
+        """Σ weight · (x − x')² for each feature, (d,)."""
         if isinstance(self.left, SparsePoints):
             return self._weighted_squares_sparse(weight)
-        if not isinstance(self.left, DensePoints):
-            return None
         x, z = self.left.x[self.rows.safe], self.right.x[self.columns.safe]
         centre = z.mean(-2, keepdim=True)  # distances do not depend on the origin, but their rounding does
         x, z, d = x - centre, z - centre, x.shape[-1]
@@ -131,6 +129,28 @@ class KernelBlocks:
             total -= 2 * np.asarray(x.multiply(w @ z).sum(0)).ravel()
         return torch.from_numpy(total).to(weight)
 
+    def weighted_products(self, weight: Tensor, placement: Placement) -> Tensor:
+        """Σ weight · (x − x') (p − p')ᵀ, (d, k), where p and p' are x and x' as they are placed.
+
+        That is Xᵀ(diag(W1) P − W P') + X'ᵀ(diag(Wᵀ1) P' − Wᵀ P), with W, the weights, for each block.
+        """
+        left, right = self.left, self.right
+        assert isinstance(left, VectorPoints)  # or there were no values
+        assert isinstance(right, VectorPoints)
+        p, q = left.placed(placement).x[self.rows.safe], right.placed(placement).x[self.columns.safe]
+        centre = q.mean(-2, keepdim=True)  # distances do not depend on the origin, but their rounding does
+        p, q = p - centre, q - centre
+        one, k = q.new_ones(1, 1, 1), q.shape[-1]
+        across = weight @ torch.cat([q, one.expand(*q.shape[:-1], 1)], -1)
+        down = weight.mT @ torch.cat([p, one.expand(*p.shape[:-1], 1)], -1)
+        at_rows, at_columns = p * across[..., k:] - across[..., :k], q * down[..., k:] - down[..., :k]
+        if isinstance(left, SparsePoints):
+            return _gathered(left, self.rows, at_rows) + _gathered(right, self.columns, at_columns)
+        x, z = left.x[self.rows.safe], right.x[self.columns.safe]
+        centre = z.mean(-2, keepdim=True)
+        sides = ((x - centre, at_rows), (z - centre, at_columns))
+        return sum(a.flatten(0, 1).mT @ b.flatten(0, 1) for a, b in sides)
+
     def recorded(self, kernel: Kernel) -> Tensor:
         """The values of a kernel, so that they can be differentiated by its parameters."""
         if not isinstance(self.left, SparsePoints):
@@ -141,6 +161,12 @@ class KernelBlocks:
             x, z = (torch.from_numpy(part.toarray()).to(device) for part in (left[i], right[j]))
             values.append(kernel.evaluate(x, z))
         return mask(torch.stack(values), self.rows, self.columns)
+
+
+def _gathered(points: VectorPoints, blocks: Blocks, values: Tensor) -> Tensor:
+    """Σ x vᵀ over the points of blocks and a vector v for each, (d, k)."""
+    rows = points.x[blocks.index[blocks.mask].cpu().numpy()]
+    return torch.from_numpy(rows.T @ values[blocks.mask].cpu().numpy()).to(values)
 
 
 def features_of(points: Points) -> int:

@@ -77,7 +77,8 @@ class DensePoints(VectorPoints):
         return chunks(0, len(rows), max(1, _CHUNK // self.n_features))
 
     def scaled(self, factor: Tensor) -> "DensePoints":
-        return DensePoints(self.x * factor.to(self.x))
+        factor = factor.to(self.x)
+        return DensePoints(self.x * factor if factor.ndim == 1 else self.x @ factor)
 
     def numpy(self, rows: Tensor) -> np.ndarray:
         return self.x[rows].cpu().numpy()

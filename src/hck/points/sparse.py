@@ -10,11 +10,13 @@ from torch import Tensor
 
 from hck.backend.blocks import Blocks
 from hck.backend.checks import require
+from hck.kernels.placement import Block
 from hck.points.base import Evaluate, Points, VectorPoints, block_by_block, equal_weights
+from hck.points.dense import DensePoints
 
 
 class SparsePoints(VectorPoints):
-    """Rows of a CSR matrix, never made dense as a whole."""
+    """Rows of a CSR matrix, never made dense as a whole, unless a matrix takes them to few coordinates."""
 
     def __init__(self, x: sp.csr_matrix, dtype: torch.dtype, device: torch.device) -> None:
         self.x = x
@@ -28,16 +30,19 @@ class SparsePoints(VectorPoints):
         return self.x.shape[0]
 
     def take(self, index: Tensor) -> "SparsePoints":
-        return self.holding(self.x[index.cpu().numpy()])
+        return self._rows(self.x[index.cpu().numpy()])
 
     def to(self, device: torch.device) -> "SparsePoints":
         return SparsePoints(self.x, self.dtype, device)
 
     def join(self, others: list[Points]) -> "SparsePoints":
-        return self.holding(sp.vstack([self.x, *(other.x for other in others)], format="csr"))
+        return self._rows(sp.vstack([self.x, *(other.x for other in others)], format="csr"))
 
-    def holding(self, x: sp.csr_matrix) -> "SparsePoints":
+    def _rows(self, x: sp.csr_matrix) -> "SparsePoints":
         return SparsePoints(x, self.dtype, self.device)
+
+    def holding(self, x: Block) -> VectorPoints:
+        return DensePoints(x.to(self.device, self.dtype)) if isinstance(x, Tensor) else self._rows(x)
 
     @cached_property
     def reach(self) -> float:
@@ -73,9 +78,12 @@ class SparsePoints(VectorPoints):
         gather = sp.csr_matrix((weights.cpu().numpy(), pick), shape=(groups, len(self)))
         return torch.from_numpy((gather @ x).toarray()).to(self.device, self.dtype)
 
-    def scaled(self, factor: Tensor) -> "SparsePoints":
-        data = self.x.data * factor.cpu().numpy().astype(self.x.dtype)[self.x.indices]
-        return self.holding(sp.csr_matrix((data, self.x.indices, self.x.indptr), shape=self.x.shape))
+    def scaled(self, factor: Tensor) -> VectorPoints:
+        factors = factor.cpu().numpy().astype(self.x.dtype)
+        if factors.ndim == 2:
+            return self.holding(torch.from_numpy(self.x @ factors))
+        data = self.x.data * factors[self.x.indices]
+        return self._rows(sp.csr_matrix((data, self.x.indices, self.x.indptr), shape=self.x.shape))
 
     def numpy(self, rows: Tensor) -> sp.csr_matrix:
         return self.x[rows.cpu().numpy()]
