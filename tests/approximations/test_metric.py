@@ -7,7 +7,7 @@ import torch
 
 from hck.approximations import make_approximation
 from hck.kernels import Gaussian, Laplace, Matern
-from hck.points import SparsePoints, as_points
+from hck.points import KernelBlocks, SparsePoints, as_points
 from hck.process import log_likelihood
 
 RNG = np.random.default_rng(0)
@@ -101,6 +101,32 @@ def test_gradient_of_the_likelihood(kind, approximation):
         move[i, j] = 1e-5
         expected = (value(FULL + move) - value(FULL - move)) / 2e-5
         assert float(found[i, j]) == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device")
+@kinds
+@pytest.mark.parametrize("partition", ["random_projection", "pca", "kd", "kmeans"])
+@pytest.mark.parametrize("landmarks", ["uniform", "kmeans", "farthest"])
+@pytest.mark.parametrize("name", ["matern", "laplace"])
+def test_on_a_gpu(kind, partition, landmarks, name):
+    """The same values and gradients as on the CPU, for points and a metric that are there."""
+    kernel = pair(name)[1]
+    options = {**OPTIONS, "partition": partition, "landmarks": landmarks}
+    here, there = (
+        make_approximation("hierarchical", kernel, as_points(kind(X)).to(torch.device(device)), **options)
+        for device in ("cpu", "cuda")
+    )
+    new = as_points(kind(NEW))
+    found = there.factor(0.1).predictor(Y.cuda())(new.to(torch.device("cuda")))
+    torch.testing.assert_close(found.cpu(), here.factor(0.1).predictor(Y)(new), rtol=1e-6, atol=1e-6)
+    pairs = [KernelBlocks.between(made.kernel, made.points, made.points) for made in (here, there)]
+    weight = torch.ones(1, len(X), len(X), dtype=torch.float64)
+    slopes = [
+        made.kernel.gradient_of_metric(each, weight.to(made.device))
+        for made, each in zip((here, there), pairs, strict=True)
+    ]
+    torch.testing.assert_close(slopes[1].cpu(), slopes[0], rtol=1e-7, atol=1e-7)
 
 
 def test_kernels_of_kernels():

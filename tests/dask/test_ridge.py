@@ -11,6 +11,7 @@ import pandas as pd
 import hck
 from dask_problem import GIVEN, check
 from hck.dask import DaskHCKClassifier, DaskHCKRegressor
+from hck.kernels import Matern
 from hck.selection.loss import Calibration
 
 pytestmark = pytest.mark.usefixtures("one_thread", "client")
@@ -39,6 +40,15 @@ def test_several_targets_in_single_precision(data):
     np.testing.assert_allclose(predicted.compute(), model.to_local().predict(x), atol=1e-3)
     with pytest.raises(ValueError, match="leave_one_out=True"):
         model.loo_predict()
+
+
+def test_a_metric(data):
+    x, y = data
+    kernel = Matern(1.0, metric=[[2.0, 0.5], [0.5, 1.0], [0.0, 0.3]])
+    given = {name: value for name, value in GIVEN.items() if name != "lengthscale"}
+    lazy = da.from_array(x, chunks=(300, 3))
+    model = DaskHCKRegressor(kernel, **given).fit(lazy, y)
+    check(model, x, y[:, None], lazy)
 
 
 @pytest.mark.parametrize("names", [("no", "yes"), ("a", "b", "c")])

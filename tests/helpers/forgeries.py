@@ -28,6 +28,7 @@ Y = np.sin(4 * X[:, 0]) + X[:, 1]
 LABELS = np.array(["low", "middle", "high"])[np.digitize(Y, [0.8, 1.3])]
 GIVEN = {"rank": 3, "leaf_size": 6, "random_state": 0}
 RIDGE = {**GIVEN, "lengthscale": 0.5, "alpha": 0.02}
+METRIC = Matern([1.0, 0.5, 2.0], nu=2.5, metric=[[1.0, 0.5, 0.0], [-0.5, 1.0, 2.0]])
 SUM = 2.0 * Matern([1.0, 0.5], nu=2.5) + Gaussian(0.3) * Laplace(3.0)
 _PROCESS = {**GIVEN, "kernel": "gaussian", "lengthscale": 0.5, "noise": 0.05, "optimizer": None}
 
@@ -38,6 +39,7 @@ def models():
     made = {
         "forest": lambda: ridge(**RIDGE, n_trees=2).fit(X, np.stack([Y, -Y], 1)),
         "sum": lambda: ridge(SUM, alpha=0.02, **GIVEN, partition="kmeans", scale="standard").fit(X, Y),
+        "metric": lambda: ridge(METRIC, alpha=0.02, **GIVEN, partition="kmeans").fit(X, Y),
         "kernel_cut": lambda: ridge("matern32", **RIDGE, partition="kernel").fit(X, Y),
         "classifier": lambda: HCKClassifier("laplace", **RIDGE).fit(X, LABELS),
         "components": lambda: HCKKernelPCA(2, rank=4, random_state=0, fit_inverse_transform=True).fit(X),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hck
-from forgeries import LABELS, Original, X, Y
+from forgeries import LABELS, METRIC, Original, X, Y, reshaped
 from hck import HCKClassifier, HCKRegressor
 from hck.errors import ModelFileError
 from hck.kernels import Gaussian
@@ -18,7 +18,8 @@ from hck.kernels import Gaussian
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 SCRIPT = Path(__file__).parent.parent / "helpers" / "forgeries.py"
-GIVEN = {"lengthscale": 0.5, "alpha": 0.02, "rank": 3, "leaf_size": 6, "random_state": 0}
+SMALL = {"alpha": 0.02, "rank": 3, "leaf_size": 6, "random_state": 0}
+GIVEN = {**SMALL, "lengthscale": 0.5}
 
 
 def test_every_field_and_array_of_every_kind_of_model(tmp_path):
@@ -72,6 +73,31 @@ def test_arrays_that_reach_compiled_code(regressor, array, value, match):
     forged = regressor.arrays[name].copy()
     forged.reshape(-1)[-1] = value
     refused(regressor, match, arrays={**regressor.arrays, name: forged})
+
+
+@pytest.mark.parametrize(
+    ("metric", "match"),
+    [
+        (np.full((2, 3), np.nan), "metric must be finite"),
+        (np.full((2, 3), 1e300), "metric must be finite"),
+        (np.ones(2), "metric must be a matrix"),
+        (np.ones((2, 3, 1)), "metric must be a matrix"),
+        (np.ones((2, 3), np.int64) > 0, "metric must be a matrix"),
+        (np.ones((2, 4)), "3 lengthscales but a metric of shape"),
+        (np.ones((3, 3)), "metric has the shape"),
+        (np.ones((0, 3)), "metric must be a matrix"),
+    ],
+)
+@pytest.mark.parametrize("approximation", ["hierarchical", "fourier", "tapered"])
+def test_metrics(tmp_path, metric, match, approximation):
+    HCKRegressor(METRIC, approximation=approximation, **SMALL).fit(X, Y).save(tmp_path / "model")
+    original = Original(tmp_path / "model")
+    names = [name for name in original.arrays if name.endswith("metric") and "taper" not in name]
+    assert names
+    document = original.document
+    for name in names:
+        document = reshaped(document, name, metric)
+    refused(original, match, document, {**original.arrays, **dict.fromkeys(names, metric)})
 
 
 def test_trees_that_never_end(regressor):

@@ -37,6 +37,9 @@ class Fourier(FeatureMap):
         check_floats("standard", self.standard, d, None)
         require(self.rank > 0, "standard must have frequencies")
         require(self.standard.dtype == self.points.dtype, "standard must be of the points' type")
+        largest = float(self.frequencies(self.points).detach().abs().max())
+        most = torch.finfo(self.standard.dtype).max ** 0.5
+        require(largest < most, "standard must be so small that angles do not overflow")
 
     @classmethod
     def of(cls, kernel: KernelLike, x: PointsLike, rank: int, generator: RandomLike = None) -> "Fourier":
@@ -82,12 +85,15 @@ class Fourier(FeatureMap):
     def rank(self) -> int:
         return 2 * self.standard.shape[1]
 
-    def features(self, x: Points) -> Tensor:
-        inner, amplitude = _unscale(self.kernel)
+    def frequencies(self, x: Points) -> Tensor:
+        """Those of the kernel, (d, pairs)."""
+        inner = _unscale(self.kernel)[0]
         scale = torch.as_tensor(inner.lengthscale, dtype=x.dtype, device=x.device)
-        frequencies = self.standard / (scale[:, None] if scale.ndim else scale)
-        if inner.metric is not None:
-            frequencies = inner.metric.to(frequencies) @ frequencies
+        found = self.standard / (scale[:, None] if scale.ndim else scale)
+        return found if inner.metric is None else inner.metric.to(found) @ found
+
+    def features(self, x: Points) -> Tensor:
+        amplitude, frequencies = _unscale(self.kernel)[1], self.frequencies(x)
         if isinstance(x, SparsePoints):
             parts = (x.x.indptr, x.x.indices, x.x.data)
             start, column, values = (torch.from_numpy(part).to(x.device) for part in parts)

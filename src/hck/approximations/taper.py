@@ -132,6 +132,7 @@ class Taper:
             is_matrix = self.metric.ndim == 2
             check_floats("metric", self.metric, self.points.n_features, *((None,) if is_matrix else ()))
             require(is_matrix or bool((self.metric > 0).all()), "metric must be positive")
+            require(bool(self.place.isfinite().all()), "points must be finite where distances are measured")
 
     @classmethod
     def of(

@@ -180,7 +180,7 @@ class DiskRidge(BranchedRidge):
     def _piece(self, tree: int, branch: int) -> Piece:
         """A branch that predicts, if it is one of this model."""
         piece, plan = self._pieces.get(tree, branch), self._known["plan"]
-        mine = isinstance(piece, Piece) and piece.predictor.columns == len(self.intercept_)
+        mine = piece.predictor.columns == len(self.intercept_)
         if not (mine and are_alike(piece.predictor.points, plan.trunks[tree].landmarks.points)):
             raise ModelFileError(f"branch {branch} of tree {tree} in {self.folder} is none of this model")
         return piece

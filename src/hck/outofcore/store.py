@@ -7,6 +7,7 @@ import torch
 
 from hck.backend.progress import track
 from hck.branches import Message, Piece, Plan, Probes, Reply, drive
+from hck.errors import ModelFileError
 from hck.outofcore.job import BRANCHES, MESSAGES, Job
 from hck.outofcore.spool import Spool
 
@@ -72,7 +73,9 @@ class Pieces:
         if key in self.kept:
             self.kept.move_to_end(key)
             return self.kept[key]
-        piece: Piece = self.job.load(piece_name(tree, branch))
+        piece = self.job.load(piece_name(tree, branch))
+        if not isinstance(piece, Piece):
+            raise ModelFileError(f"branch {branch} of tree {tree} in {self.job.folder} is no branch")
         self.used += piece.nbytes
         while self.used > self.budget and self.kept:
             self.used -= self.kept.popitem(last=False)[1].nbytes
