@@ -8,6 +8,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, mean_abs
 
 import hck
 from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor, metrics
+from hck.kernels import Gaussian
 from hck.report._text import number
 from report_page import NASTY, Page
 
@@ -117,6 +118,16 @@ def test_several_targets_and_no_tree(page_of, data):
     assert len(page.row("RMSE")) == 3
     assert page.row("Training points") == ["200"]
     assert page.row("Lengthscale") == ["0.5000 for all features"]
+
+
+def test_a_metric(page_of, data):
+    kernel = Gaussian(1.0, metric=[[2.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
+    model = HCKRegressor(kernel, alpha=0.1, rank=16, scale="standard").fit(data[0][:200], data[1][:200])
+    page = Page(page_of(model, data[0][200:], data[1][200:]))
+    assert page.row("Metric") == ["a matrix of 2 × 3"]
+    assert page.row("feature 0") == ["0.5000"]
+    assert page.row("feature 1") == [number(0.5**-0.5)]
+    assert {"Lengthscales", "Importance of features", "Metric"} <= {*page.headings(3)}
 
 
 def test_independent_leaves(page_of, data):

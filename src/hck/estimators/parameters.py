@@ -44,8 +44,8 @@ def described(cls: Described) -> Described:
 _TEXTS = {
     "ridge": """
 kernel : str, Kernel or callable, default="auto"
-    The base kernel: a name (one of ``hck.kernels.kernel_names()``), an object of `hck.kernels`, a function
-    k(A, B) that returns the matrix of kernel values between two sets of points, or ``"auto"``, to choose
+    The base kernel: a name (one of ``hck.kernels.kernel_names()``), an object of `hck.kernels`, which may
+    measure distances by a matrix (``Matern(1.0, metric=L)``), a function k(A, B) that returns the matrix of kernel values between two sets of points, or ``"auto"``, to choose
     between Matérn-3/2, Matérn-1/2, Gaussian and Laplace (Gaussian where a lengthscale is given).
 lengthscale : "auto", float, array-like of shape (n_features,) or None, default="auto"
     σ of a named kernel: one number, or one per feature; None means 1. ``"auto"``: one for all by
@@ -80,7 +80,8 @@ rank : "auto" or int, default="auto"
     "process": """
 kernel : str, Kernel or callable, default="matern32"
     A name (one of ``hck.kernels.kernel_names()``), which is multiplied by an output scale and gets a
-    lengthscale for each feature; an object of `hck.kernels`, taken as it is; or a function k(A, B), of
+    lengthscale for each feature; an object of `hck.kernels`, taken as it is, and so its metric if it has
+    one; or a function k(A, B), of
     which nothing is learned.
 lengthscale : float, array-like of shape (n_features,) or None, default=None
     Where learning starts, for a named kernel. None: √n_features standard deviations of each feature.

@@ -1,7 +1,8 @@
 """Base kernels k(x, x').
 
-Each can be evaluated on dense, batched and sparse points, has one lengthscale or one per feature, and can
-be added, multiplied and scaled. Any function of two blocks of points is a kernel too.
+Each can be evaluated on dense, batched and sparse points, has one lengthscale, one per feature or a
+matrix as its metric, and can be added, multiplied and scaled. Any function of two blocks of points is a
+kernel too.
 """
 
 from hck.kernels import families

@@ -9,6 +9,7 @@ from hck.plotting.blocks import plot_blocks
 from hck.plotting.calibration import plot_interval_calibration, plot_reliability
 from hck.plotting.learning import plot_learning
 from hck.plotting.lengthscales import plot_lengthscales
+from hck.plotting.metric import plot_importances, plot_metric
 from hck.plotting.partition import plot_partition
 from hck.plotting.predictions import plot_predictions
 from hck.plotting.style import PALETTE, style
@@ -18,9 +19,11 @@ from hck.plotting.tree import plot_tree
 __all__ = [
     "PALETTE",
     "plot_blocks",
+    "plot_importances",
     "plot_interval_calibration",
     "plot_learning",
     "plot_lengthscales",
+    "plot_metric",
     "plot_partition",
     "plot_predictions",
     "plot_reliability",

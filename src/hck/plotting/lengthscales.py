@@ -1,13 +1,14 @@
 """How far points influence each other along each feature."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from hck.kernels import Kernel, make_kernel
+from hck.kernels import Kernel, Product, Scaled, Sum, make_kernel
+from hck.kernels.stationary import Stationary
 from hck.metrics import as_array
 from hck.plotting.style import MARKERS, PALETTE, Axes, panel, plain, suit_scale
 
@@ -29,7 +30,8 @@ def plot_lengthscales(
     Parameters
     ----------
     model : estimator or Kernel
-        A fitted one, with a lengthscale for each feature.
+        A fitted one, with a lengthscale for each feature, or a metric: then lengthscales are those of points
+        that differ in one feature alone.
     feature_names : sequence of str, default=None
         None: those that the estimator was fitted to, if there are any.
     top : int, default=30
@@ -49,22 +51,18 @@ def plot_lengthscales(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['narrow', 'wide']
     """
-    if not isinstance(top, Integral) or top < 1:
-        raise ValueError(f"top must be a whole number, at least 1, got {top!r}")
+    check_top(top)
     found = lengthscales(model)
     many = {name: values for name, values in found.items() if values.ndim}
     if not many:
         one = ", ".join(f"{float(value):.4g}" for value in found.values()) or "none"
         raise ValueError(f"there is no lengthscale for each feature to draw; for all features: {one}")
     d = len(next(iter(many.values())))
-    names = feature_labels(model, d) if feature_names is None else [str(name) for name in feature_names]
-    if len(names) != d:
-        raise ValueError(f"there are {len(names)} feature names for {d} features")
-    divisor = np.ones(d) if unit is None else np.asarray(as_array(unit), dtype=float)
-    if divisor.shape != (d,) or not (np.isfinite(divisor).all() and (divisor > 0).all()):
-        raise ValueError(f"unit must have a positive number for each of {d} features")
-    every = np.stack(list(many.values())) / divisor
-    chosen = np.argsort(every.min(0), kind="stable")[: int(top)]
+    names = check_names(model, feature_names, d)
+    every = np.stack(list(many.values())) / check_unit(unit, d)
+    least = every.min(0)
+    chosen = np.argsort(least, kind="stable")[: int(top)]
+    chosen = chosen[np.isfinite(least[chosen])]  # a feature that a metric leaves out has no end
     with panel(ax, (6.4, 1.2 + 0.24 * len(chosen))) as ax:
         place = np.arange(len(chosen))
         for k, name in enumerate(many):
@@ -72,7 +70,8 @@ def plot_lengthscales(
             label = plain(name.removesuffix("lengthscale").rstrip(".") or name)
             drawn = every[k, chosen]
             ax.plot(drawn, place, linestyle="", marker=marker, color=colour, markersize=6, label=label)
-        if not suit_scale(ax, "x", every[:, chosen]):
+        drawn = every[:, chosen]
+        if not suit_scale(ax, "x", drawn[np.isfinite(drawn)]):
             ax.set_xlim(left=0)
         ax.set_yticks(place, [plain(names[i], 28) for i in chosen])
         ax.set_ylim(len(chosen) - 0.5, -0.5)
@@ -85,12 +84,29 @@ def plot_lengthscales(
 
 
 def lengthscales(model: BaseEstimator | Kernel) -> dict[str, np.ndarray]:
-    """Those of the kernel that an estimator ended up with, by the name of the parameter."""
-    return {
-        name: np.asarray(as_array(value), dtype=float)
-        for name, value in kernel_of(model).parameters().items()
-        if name.split(".")[-1] == "lengthscale"
-    }
+    """Those of the kernel that an estimator ended up with, by the name of the parameter.
+
+    With a metric L, of points that differ in one feature alone: 1 over the root of its entry in the diagonal
+    of L Lᵀ, which is infinite for a feature that L leaves out.
+    """
+    found = {}
+    for name, part in stationary_parts(kernel_of(model)):
+        value = part.lengthscale
+        if part.metric is not None:
+            value = part.stretch().square().sum(1) ** -0.5
+        found[name] = np.asarray(as_array(value), dtype=float)
+    return found
+
+
+def stationary_parts(kernel: Kernel, inside: str = "") -> Iterator[tuple[str, Stationary]]:
+    """The kernels with lengthscales that a kernel is made of, by the name of that parameter."""
+    if isinstance(kernel, Stationary):
+        yield f"{inside}lengthscale", kernel
+    elif isinstance(kernel, Scaled):
+        yield from stationary_parts(kernel.kernel, inside)
+    elif isinstance(kernel, Sum | Product):
+        for side in ("left", "right"):
+            yield from stationary_parts(getattr(kernel, side), f"{inside}{side}.")
 
 
 def kernel_of(model: BaseEstimator | Kernel) -> Kernel:
@@ -104,6 +120,28 @@ def kernel_of(model: BaseEstimator | Kernel) -> Kernel:
     if hasattr(model, "eigenvalues_"):
         return make_kernel(model.kernel, model.lengthscale)
     raise TypeError(f"expected a kernel or a fitted estimator, got {type(model).__name__}")
+
+
+def check_top(top: int) -> None:
+    """Raise ValueError unless a number of features can be drawn."""
+    if not isinstance(top, Integral) or top < 1:
+        raise ValueError(f"top must be a whole number, at least 1, got {top!r}")
+
+
+def check_names(model: BaseEstimator | Kernel, given: Sequence[str] | None, d: int) -> list[str]:
+    """Names of d features: those that are given, or those of the model."""
+    names = feature_labels(model, d) if given is None else [str(name) for name in given]
+    if len(names) != d:
+        raise ValueError(f"there are {len(names)} feature names for {d} features")
+    return names
+
+
+def check_unit(unit: ArrayLike | None, d: int) -> np.ndarray:
+    """A positive number for each of d features, 1 if none are given."""
+    each = np.ones(d) if unit is None else np.asarray(as_array(unit), dtype=float)
+    if each.shape != (d,) or not (np.isfinite(each).all() and (each > 0).all()):
+        raise ValueError(f"unit must have a positive number for each of {d} features")
+    return each
 
 
 def feature_labels(model: BaseEstimator | Kernel, d: int) -> list[str]:

@@ -15,7 +15,8 @@ from hck.estimators.base import HCKEstimator
 from hck.estimators.inspection import categories_of, check_new, leaves_of
 from hck.metrics import as_array, coverage, r2, rmse
 from hck.plotting.cut import describe_leaves
-from hck.plotting.lengthscales import feature_labels, lengthscales
+from hck.plotting.lengthscales import feature_labels, kernel_of, lengthscales
+from hck.plotting.metric import importances
 from hck.plotting.style import Axes, need_matplotlib, percent
 from hck.preparation.arrays import PointsLike
 from hck.report._text import number, plural
@@ -121,6 +122,9 @@ def _reliability(outcome: Classification, proba: np.ndarray) -> Picture:
 def _of_the_kernel(model: HCKEstimator, X: PointsLike) -> Iterator[Picture]:
     if any(values.ndim and len(values) > 1 for values in lengthscales(model).values()):
         yield _lengthscales(model, _deviations(model, X))
+    factor = kernel_of(model).stretch()
+    if factor is not None and factor.ndim == 2:
+        yield from _metric(model, _deviations(model, X))
     if isinstance(model, HCKGaussianProcessRegressor) and np.isfinite(model.history_).any():
         steps, last = plural(len(model.history_), "step"), number(model.history_[-1])
         yield draw(
@@ -150,6 +154,29 @@ def _lengthscales(model: HCKEstimator, unit: np.ndarray | None) -> Picture:
         f"Lengthscales of {plural(count, 'feature')}, the shortest first: {shortest}.",
         (4.8, 1.3 + 0.24 * max(count, 5)),
         work,
+    )
+
+
+def _metric(model: HCKEstimator, unit: np.ndarray | None) -> Iterator[Picture]:
+    share = importances(model, unit)
+    features, order = feature_labels(model, len(share)), np.argsort(-share, kind="stable")
+    largest = ", ".join(f"{features[i]} {percent(share[i])}" for i in order[:3])
+    count, few = min(len(share), 30), min(len(share), 20)
+    units = "" if unit is None else " Features are measured in their standard deviations in the given data."
+    yield draw(
+        "Importance of features",
+        f"How much of squared distances is due to each feature.{units}",
+        f"Shares of {plural(count, 'feature')}, the largest first: {largest}.",
+        (4.8, 1.3 + 0.24 * max(count, 5)),
+        lambda ax: plotting.plot_importances(model, unit=unit, ax=ax),
+    )
+    yield draw(
+        "Metric",
+        "By which squared distances are measured: a pair of features with a positive entry counts where both "
+        f"grow, or both fall; with a negative one, where one grows and the other falls.{units}",
+        f"A matrix of {few} × {few} entries, of the most important features.",
+        (2.8 + 0.3 * few, 1.8 + 0.3 * few),
+        lambda ax: plotting.plot_metric(model, unit=unit, ax=ax),
     )
 
 

@@ -10,7 +10,7 @@ from hck.estimators.base import HCKEstimator
 from hck.estimators.inspection import categories_of, learned_parameters, n_training_points, scaling_kind
 from hck.kernels import Kernel, Product, Scaled, Sum
 from hck.plotting.cut import describe_leaves
-from hck.plotting.lengthscales import feature_labels, kernel_of, lengthscales
+from hck.plotting.lengthscales import feature_labels, kernel_of, lengthscales, stationary_parts
 from hck.report._text import PageTable, Section, in_bytes, number, plural
 from hck.selection import Selection
 
@@ -104,15 +104,19 @@ def held_bytes(model: HCKEstimator) -> int:
 def _lengthscales(model: HCKEstimator) -> tuple[list[Row], list[PageTable]]:
     """A row for each part of the kernel, and a table where each feature has its own."""
     rows, tables = [], []
-    for name, values in lengthscales(model).items():
+    for name, part in stationary_parts(kernel_of(model)):
+        values, metric = lengthscales(model)[name], part.metric
         of_part = "" if name == "lengthscale" else f" ({name.rpartition('.')[0]})"
         if values.ndim == 0:
             rows.append([f"Lengthscale{of_part}", f"{number(values)} for all features"])
             continue
         features = feature_labels(model, len(values))
+        if metric is not None:
+            rows.append([f"Metric{of_part}", f"a matrix of {metric.shape[0]} × {metric.shape[1]}"])
         pairs = [[features[i], number(values[i])] for i in np.argsort(values, kind="stable")]
         low, high = (f"{number(values[i])} ({features[i]})" for i in (values.argmin(), values.argmax()))
-        rows.append([f"Lengthscale{of_part}", f"one for each feature, from {low} to {high}"])
+        alone = "" if metric is None else ", where the others stay"
+        rows.append([f"Lengthscale{of_part}", f"one for each feature{alone}, from {low} to {high}"])
         head, folded = ["Feature", "Lengthscale"], len(pairs) > _FOLDED
         tables.append(PageTable(f"Lengthscales{of_part}", head, pairs, folded))
     return rows, tables
