@@ -93,6 +93,13 @@ def test_sparse_points():
     np.testing.assert_allclose(sparse.predict(sp.csr_matrix(NEW)), dense.predict(NEW), rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_single_precision(kind):
+    expected = HCKRegressor(FULL, **RIDGE).fit(X, Y).predict(NEW)
+    found = HCKRegressor(FULL, **RIDGE, dtype="float32").fit(kind(X), Y).predict(kind(NEW))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.02)
+
+
 def test_scaling_comes_first():
     factor = np.array([10.0, 1.0, 0.1])
     expected = HCKRegressor(FULL, **RIDGE, scale="standard").fit(X, Y).predict(NEW)

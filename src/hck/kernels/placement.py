@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from hck.backend.kernels import wants_gradient
+from hck.backend.memory import require_bytes
 
+_HOST = torch.device("cpu")
 Block: TypeAlias = Any  # of points: a Tensor (*batch, n, d), a csr_matrix (n, d) or an array of objects (n,)
 
 
@@ -71,8 +73,12 @@ class Linear(Placement):
         check_metric(self.matrix, x.shape[-1])
         if isinstance(x, Tensor):
             return x @ self._factor(x.dtype, x.device)
-        matrix = self._factor(torch.float64, torch.device("cpu")).detach().numpy()
+        matrix = self._factor(torch.float64, _HOST).detach().numpy()
         matrix = matrix.astype(x.dtype, copy=False) if x.dtype.kind == "f" else matrix
+        what = (
+            f"{x.shape[0]:,} sparse points in a metric of {matrix.shape[1]:,} columns, where they are dense"
+        )
+        require_bytes(x.shape[0] * matrix.shape[1] * matrix.itemsize, _HOST, what, "give it fewer columns")
         with np.errstate(over="ignore", invalid="ignore"):  # whoever computes distances says so
             return torch.from_numpy(x @ matrix)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from hck.backend.blocks import Blocks
 from hck.backend.checks import require
-from hck.kernels.placement import Block
+from hck.kernels.placement import Block, Linear
 from hck.points.base import Evaluate, Points, VectorPoints, block_by_block, equal_weights
 from hck.points.dense import DensePoints
 
@@ -79,10 +79,9 @@ class SparsePoints(VectorPoints):
         return torch.from_numpy((gather @ x).toarray()).to(self.device, self.dtype)
 
     def scaled(self, factor: Tensor) -> VectorPoints:
-        factors = factor.cpu().numpy().astype(self.x.dtype)
-        if factors.ndim == 2:
-            return self.holding(torch.from_numpy(self.x @ factors))
-        data = self.x.data * factors[self.x.indices]
+        if factor.ndim == 2:
+            return self.holding(Linear(factor)(self.x))
+        data = self.x.data * factor.cpu().numpy().astype(self.x.dtype)[self.x.indices]
         return self._rows(sp.csr_matrix((data, self.x.indices, self.x.indptr), shape=self.x.shape))
 
     def numpy(self, rows: Tensor) -> sp.csr_matrix:
