@@ -155,7 +155,7 @@ class Matern(Stationary):
         with torch.no_grad():
             values = pairs.of(self)
             r = values.log().neg_()
-            return torch.where(r > torch.finfo(r.dtype).eps ** 0.5, values / r, 0)
+            return values.div_(r).masked_fill_(r < torch.finfo(r.dtype).eps ** 0.5, 0)
 
     def draw_frequencies(self, d: int, count: int, random: Random) -> Tensor:
         """Student's t with 2ν degrees of freedom, its chi-square a sum of squares of normal numbers."""
