@@ -92,7 +92,7 @@ class Linear(Placement):
         return known[1]
 
     def _divided(self) -> Tensor:
-        return self.matrix if self.lengthscale is None else self.matrix / self.lengthscale
+        return self.matrix if self.lengthscale is None else self.matrix / self.lengthscale.to(self.matrix)
 
     def tensors(self) -> list[Tensor]:
         return [self.matrix] if self.lengthscale is None else [self.matrix, self.lengthscale]

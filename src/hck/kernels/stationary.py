@@ -121,8 +121,9 @@ class Stationary(Kernel):
         return torch.ones(a.shape[0], dtype=torch.float64, device="cpu") * self.amplitude
 
     def stretch(self) -> Tensor | None:
-        scale = self.lengthscale.detach() if isinstance(self.lengthscale, Tensor) else self.lengthscale
         if self.metric is not None:
+            scale = self.lengthscale
+            scale = scale.detach().to(self.metric) if isinstance(scale, Tensor) else scale
             return self.metric.detach() / scale
         return None if self._each is None else 1 / self._each.detach()
 

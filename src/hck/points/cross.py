@@ -99,7 +99,8 @@ class KernelBlocks:
             return None
         left, right = left.placed(self.kernel.placement), right.placed(self.kernel.placement)
         if kind_of(left.device).is_host and isinstance(profile.lengthscale, float):  # else to look is to wait
-            check_finite(max(left.reach, right.reach) / profile.lengthscale, left.dtype)
+            reach = max(_reach(left, self.left), _reach(right, self.right))
+            check_finite(reach / profile.lengthscale, left.dtype)
         return profile, left, right
 
     def _dense(self, profile: Profile, left: VectorPoints, right: VectorPoints) -> DenseCross | None:
@@ -161,6 +162,12 @@ class KernelBlocks:
             x, z = (torch.from_numpy(part.toarray()).to(device) for part in (left[i], right[j]))
             values.append(kernel.evaluate(x, z))
         return mask(torch.stack(values), self.rows, self.columns)
+
+
+def _reach(placed: VectorPoints, points: Points) -> float:
+    """The reach of points that are placed; infinite where infinities of a metric have cancelled to NaN."""
+    lost = math.isnan(placed.reach) and isinstance(points, VectorPoints) and not math.isnan(points.reach)
+    return math.inf if lost else placed.reach
 
 
 def _gathered(points: VectorPoints, blocks: Blocks, values: Tensor) -> Tensor:
