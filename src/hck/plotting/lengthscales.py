@@ -91,10 +91,8 @@ def lengthscales(model: BaseEstimator | Kernel) -> dict[str, np.ndarray]:
     """
     found = {}
     for name, part in stationary_parts(kernel_of(model)):
-        value = part.lengthscale
-        if part.metric is not None:
-            value = part.stretch().square().sum(1) ** -0.5
-        found[name] = np.asarray(as_array(value), dtype=float)
+        each = None if part.metric is None else part.importances()
+        found[name] = np.asarray(as_array(part.lengthscale if each is None else each**-0.5), dtype=float)
     return found
 
 
