@@ -63,6 +63,7 @@ class Piece:
     targets: Tensor | None = None  # b (points, columns)
     above: Tensor | None = None  # P (r, r) of the node that it hangs from
     gram: Tensor | None = None  # bᵀ (K_h + noise)⁻¹ b (columns, columns), the branch's part
+    extremes: Tensor | None = None  # (2, columns): of values at training points, and of b
     seconds: float = 0.0  # that a core took for it, where that was measured
 
     def validate(self) -> None:
@@ -76,6 +77,8 @@ class Piece:
         )
         if self.left_out is not None and self.observed is not None:
             require(len(self.left_out) == len(self.observed), "left_out and observed must be as long")
+        if self.extremes is not None:
+            check_floats("extremes", self.extremes, 2, columns)
         for name in ("above", "gram"):
             if (found := getattr(self, name)) is not None:
                 check_floats(name, found, len(found), len(found))

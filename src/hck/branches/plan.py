@@ -12,6 +12,7 @@ from hck.backend.random import as_random
 from hck.branches.branch import Branch
 from hck.branches.piece import Message, Piece, Reply, Share, probed
 from hck.branches.trunk import Trunk
+from hck.hierarchy.extremes import extremes, refuse_overflow
 from hck.hierarchy.leave_one_out import leave_one_out
 from hck.kernels import Kernel
 from hck.points import Points, as_points, as_tensor, features_of
@@ -95,8 +96,10 @@ class Plan:
     @interruptible
     def up(self, tree: int, branch: int, share: Share) -> Message:
         """What a branch sends up."""
-        grown = self.grow(tree, branch, share.x)
-        return Branch.message(grown.factor(self.noise, self.right_sides(share)))
+        grown, b = self.grow(tree, branch, share.x), self.right_sides(share)
+        message = Branch.message(grown.factor(self.noise, b))
+        refuse_overflow(message.mean, b)
+        return message
 
     @interruptible
     def solve(self, tree: int, messages: list[Message]) -> tuple[list[Reply], float]:
@@ -109,7 +112,8 @@ class Plan:
         grown, b = self.grow(tree, branch, share.x), self.right_sides(share)
         factor = grown.factor(self.noise, b)
         solved = grown.solve(factor, reply)
-        piece = Piece(solved, as_tensor(share.number))
+        refuse_overflow(solved.weights, b)
+        piece = Piece(solved, as_tensor(share.number), extremes=extremes(solved, grown.blueprint.points, b))
         weights = grown.blueprint.layout.unsort(solved.weights)
         if self.process:
             piece.targets, piece.above = b, reply.covariance

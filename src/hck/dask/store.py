@@ -14,6 +14,7 @@ from hck.dask.cluster import Task, Work, lazy
 from hck.dask.model import Model
 from hck.dask.training import Training
 from hck.dask.workers import Facts
+from hck.hierarchy.extremes import warn_of_rounding
 from hck.hierarchy.likelihood import Likelihood, evidence_from_gram
 
 T = TypeVar("T")
@@ -96,6 +97,7 @@ class OnWorkers:
         asked = self._start([lazy(tasks.outcome)(self.shared, one) for one in tree] for tree in self.pieces)
         told: list[list[tasks.Outcome]] = [self.work.gather(tree, "outcome") for tree in asked]
         self.work.clock.add("down, core-seconds", sum(each.seconds for each in _flat(told)))
+        warn_of_rounding([each.extremes for each in _flat(told) if each.extremes is not None])
         found = Trained(Model(self.work.client, self.plan, self.shared, self.pieces))
         if self.plan.every is not None:
             found.probes = Probes.in_order([each.probes for each in tree if each.probes] for tree in told)

@@ -28,12 +28,13 @@ class Outcome(NamedTuple):
     """What the client has to know of a branch that predicts.
 
     `probes` are rows that were predicted from all others, of ridge regression; `gram` is the branch's part of
-    bᵀ (K_h + noise)⁻¹ b, of shape (columns, columns), of a Gaussian process.
+    bᵀ (K_h + noise)⁻¹ b, of shape (columns, columns), of a Gaussian process; `extremes` are those of `Piece`.
     """
 
     seconds: float
     probes: Probes | None
     gram: Tensor | None
+    extremes: Tensor | None
 
 
 @sizeof.register((Chunk, Share, AtPoints, Piece))
@@ -99,7 +100,8 @@ def down(plan: Plan, tree: int, branch: int, share: Share, reply: Reply) -> Piec
 
 def outcome(plan: Plan, piece: Piece) -> Outcome:
     """What the client has to know of a branch."""
-    return Outcome(piece.seconds, None if plan.every is None else piece.probes(plan.every), piece.gram)
+    probes = None if plan.every is None else piece.probes(plan.every)
+    return Outcome(piece.seconds, probes, piece.gram, piece.extremes)
 
 
 # Predictions -----------------------------------------------------------------------------------------

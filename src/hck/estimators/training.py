@@ -3,7 +3,6 @@
 What is selected between scaling and training is the business of `hck.selection`.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,8 +11,8 @@ import torch
 from torch import Tensor
 
 from hck.approximations import Approximation, Predictor
-from hck.errors import NumericalWarning
 from hck.hierarchy import TreePredictor, share_points
+from hck.hierarchy.extremes import extremes, warn_of_rounding
 from hck.points import Points
 from hck.preparation.scaling import Scaling, other_units
 from hck.selection import Candidate, Observations, Selection
@@ -22,7 +21,6 @@ from hck.selection.left_out import blend_weights
 from hck.selection.loss import InUnits, Loss
 
 _LARGEST = 1e151  # targets, of which squares are summed
-_FEW, _TOO_LARGE = 32, 10.0  # training points that are looked at, and times y that no solution reaches
 
 
 @dataclass(frozen=True)
@@ -111,27 +109,8 @@ class Equations:
         noise = alpha if self.noise is None else alpha * self.noise
         found, others = approximation.ridge(noise, self.y, self.left_out)
         found = share_points(found, self.points) if isinstance(found, TreePredictor) else found
-        self._check(found)
+        warn_of_rounding([extremes(found, self.points, self.y)])
         return found, None if others is None else others.double().cpu()
-
-    def _check(self, found: Predictor) -> None:
-        """Look at a few training points, where no solution of these equations is much larger than y."""
-        rows = torch.arange(0, len(self.points), -(-len(self.points) // _FEW), device=self.points.device)
-        largest, most = found(self.points.take(rows)).abs().max().double(), self.y.abs().max()
-        if not torch.isfinite(largest):
-            raise ValueError(
-                f"the solution overflows: y has values up to {most:.2g} from its mean, too large for "
-                f"{str(self.points.dtype).removeprefix('torch.')} with this alpha. Scale y, or use "
-                "dtype='float64' or a larger alpha"
-            )
-        if largest > _TOO_LARGE * most:
-            warnings.warn(
-                f"the solution is wrong by rounding: up to {largest:.2g} at training points, where y is "
-                f"up to {most:.2g} from its mean. The kernel's matrix is singular: use a larger alpha, or a "
-                "smaller lengthscale",
-                NumericalWarning,
-                stacklevel=2,
-            )
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
 import torch
+from torch import Tensor
 
 from hck.backend.progress import track
 from hck.branches import Message, Piece, Plan, Probes, Reply, drive
 from hck.errors import ModelFileError
+from hck.hierarchy.extremes import warn_of_rounding
 from hck.outofcore.job import BRANCHES, MESSAGES, Job
 from hck.outofcore.spool import Spool
 
@@ -21,6 +23,7 @@ class OnDisk:
 
     def __init__(self, job: Job, plan: Plan, spool: Spool, show: bool = False) -> None:
         self.job, self.plan, self.spool, self.show = job, plan, spool, show
+        self.extremes: dict[str, Tensor | None] = {}  # of branches that predict, by their names
 
     def _todo(self, tree: int) -> list[int]:
         """The branches of a tree that do not predict yet."""
@@ -42,11 +45,15 @@ class OnDisk:
 
     def down(self, tree: int, replies: list[Reply]) -> None:
         for k in track(self._todo(tree), f"Branches of tree {tree + 1}: down", self.show):
-            piece = self.plan.down(tree, k, self.spool.read(tree, k), replies[k])
-            self.job.keep(piece_name(tree, k), piece)
+            piece, name = self.plan.down(tree, k, self.spool.read(tree, k), replies[k]), piece_name(tree, k)
+            self.job.keep(name, piece)
+            self.extremes[name] = piece.extremes
 
     def finish(self) -> None:
-        """Nothing is left to wait for."""
+        """Nothing is left to wait for; look at what was solved, also before the run was stopped."""
+        names = [piece_name(tree, k) for tree, branches in enumerate(self.plan.branches) for k in branches]
+        known = [self.extremes[n] if n in self.extremes else self.job.load(n).extremes for n in names]
+        warn_of_rounding([each for each in known if each is not None])
 
 
 @torch.no_grad()

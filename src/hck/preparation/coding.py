@@ -149,13 +149,17 @@ class NumberTally:
     @classmethod
     def of(cls, y: np.ndarray) -> "NumberTally":
         """Of some rows (rows,) or (rows, targets)."""
-        return cls(y.sum(0), len(y))
+        with np.errstate(over="ignore", invalid="ignore"):  # of which `coding` tells
+            return cls(y.sum(0), len(y))
 
     def __add__(self, other: "NumberTally") -> "NumberTally":
-        return NumberTally(self.total + other.total, self.count + other.count)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return NumberTally(self.total + other.total, self.count + other.count)
 
     def coding(self) -> Centred:
         """How these become right-hand sides."""
+        if not np.isfinite(self.total).all():
+            raise ValueError("y is too large: the sum of its values overflows. Scale y")
         return Centred(np.atleast_1d(self.total / self.count))
 
 
