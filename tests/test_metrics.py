@@ -1,10 +1,13 @@
 """Scores against scikit-learn's, and against their definitions, by integration and by simulation."""
 
 import math
+import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 import sklearn.metrics
+import torch
 from scipy.integrate import quad
 from scipy.stats import norm
 from sklearn.calibration import calibration_curve as sklearn_curve
@@ -256,3 +259,24 @@ def test_orthogonal_embeddings():
 def test_bad_embeddings(u, v, message):
     with pytest.raises(ValueError, match=message):
         alignment_difference(u, v)
+
+
+def test_complex_numbers_are_refused():
+    """In every argument of every function: the imaginary part would be lost, with a warning at most."""
+    y, z, std = np.array([0.0, 1.0, 1.0]), np.array([0.0, 1.0 + 1j, 1.0]), np.ones(3)
+    calls = [
+        *(partial(f, *given) for f in (rmse, mae, relative_error, r2) for given in ((z, y), (y, z))),
+        *(partial(f, *g) for f in (nlpd, crps, coverage) for g in ((z, y, std), (y, z, std), (y, y, z))),
+        partial(calibration_curve, y, y, std, levels=[0.5 + 1j]),
+        partial(log_loss, y, z),
+        partial(reliability_curve, y, z),
+        partial(alignment_difference, z[:, None], y[:, None]),
+        partial(rmse, torch.from_numpy(z), y),
+        partial(rmse, z.astype(object), y),
+        partial(mae, y.astype("datetime64[D]"), y),
+    ]
+    for call in calls:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # as programs have it that lose the imaginary part
+            with pytest.raises(ValueError, match="must be real numbers"):
+                call()

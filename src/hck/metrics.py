@@ -141,7 +141,7 @@ def calibration_curve(
     levels, shares : ndarray
         A well-calibrated model has equal ones.
     """
-    levels = np.asarray(levels, dtype=float)
+    levels = as_numbers("levels", levels)
     levels = np.arange(1, int(levels) + 1) / (int(levels) + 1) if levels.ndim == 0 else levels
     if len(levels) == 0 or not ((levels > 0) & (levels < 1)).all():
         raise ValueError("levels must be between 0 and 1, and at least one")
@@ -264,7 +264,7 @@ def check_classes(
     y: ArrayLike, proba: ArrayLike, classes: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The number of each label's class, probabilities (n, classes), and labels."""
-    y, proba = as_array(y), np.asarray(as_array(proba), dtype=float)
+    y, proba = as_array(y), as_numbers("proba", proba)
     proba = np.stack([1 - proba, proba], 1) if proba.ndim == 1 else proba
     if y.ndim != 1 or len(y) == 0 or proba.ndim != 2 or len(proba) != len(y):
         raise ValueError(
@@ -316,7 +316,7 @@ def alignment_difference(U: ArrayLike, V: ArrayLike) -> float:
     >>> alignment_difference([[3.0], [4.0]], [[-6.0], [-8.0]]) < 1e-12
     True
     """
-    u, v = (np.asarray(as_array(part), dtype=float) for part in (U, V))
+    u, v = (as_numbers(name, part) for name, part in (("U", U), ("V", V)))
     if u.ndim != 2 or v.ndim != 2 or len(u) != len(v) or 0 in (u.size, v.size):
         raise ValueError(
             f"U and V must have shapes (n, components) with the same n, got {u.shape} and {v.shape}"
@@ -336,9 +336,20 @@ def as_array(values: ArrayLike) -> np.ndarray:
     return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
 
 
+def as_numbers(name: str, values: ArrayLike) -> np.ndarray:
+    """Floating-point numbers; ValueError if they are none, or complex: the imaginary part would be lost."""
+    array = as_array(values)
+    if array.dtype.kind not in "cmM":
+        try:
+            return array.astype(float, copy=False)
+        except (TypeError, ValueError):
+            pass
+    raise ValueError(f"{name} must be real numbers, got {array.dtype}")
+
+
 def vectors(finite: bool = True, **given: ArrayLike) -> list[np.ndarray]:
     """Arrays of numbers, of one shape (n,), and finite unless said otherwise."""
-    arrays = {name: np.asarray(as_array(values), dtype=float) for name, values in given.items()}
+    arrays = {name: as_numbers(name, values) for name, values in given.items()}
     check_shapes(**arrays)
     if finite:
         check_finite(**arrays)

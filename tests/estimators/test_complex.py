@@ -9,8 +9,13 @@ import scipy.sparse as sp
 import torch
 
 from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
+from hck.approximations import TreeKernel
+from hck.approximations.quality import effective_rank
+from hck.hierarchy import Blueprint, ridge
 from hck.kernels import CallableKernel, Gaussian
 from hck.outofcore import as_rows
+from hck.selection import search
+from hck.settings import Settings
 
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(30, 2))
@@ -23,6 +28,7 @@ MODELS = [
     HCKKernelPCA(rank=8, fit_inverse_transform=True, random_state=0),
 ]
 Z = X + 0.5j
+BLUEPRINT = Blueprint.of(Gaussian(1.0), X, Settings(rank=8), 0)
 CONTAINERS = {
     "array": Z,
     "single": Z.astype(np.complex64),
@@ -63,6 +69,11 @@ DOORS = {
     "parameters": lambda: MODELS[2].fit(X, y).log_marginal_likelihood(MODELS[2].theta_ + 1j),
     "draws": lambda: HCKGaussianProcessRegressor(rank=8).sample_prior(Z),
     "way back": lambda: MODELS[3].fit(X).inverse_transform(Z),
+    "eigenvalues": lambda: effective_rank(np.array([3.0, 1.0 + 1j]), noise=1.0),
+    "search": lambda: search(X, y + 1j, [Gaussian(1.0)], [0.1], rank=8),
+    "right-hand sides": lambda: ridge(BLUEPRINT, 0.1, torch.from_numpy(y + 1j)),
+    "noise": lambda: ridge(BLUEPRINT, torch.full((30,), 0.1 + 1j), torch.from_numpy(y)),
+    "columns": lambda: TreeKernel(BLUEPRINT).solve(0.1, torch.from_numpy(y + 1j)),
     "values of a kernel": lambda: Gaussian(1.0)(Z, X),
     "values for tensors": lambda: Gaussian(1.0)(torch.from_numpy(Z)),
     "sparse values": lambda: Gaussian(1.0)(sp.csr_matrix(Z)),

@@ -12,6 +12,7 @@ from hck.backend.random import RandomLike
 from hck.hierarchy.blueprint import check_noise
 from hck.hierarchy.forest import Predictor
 from hck.kernels import Kernel
+from hck.kernels.inputs import refuse_complex
 from hck.partition import Tree
 from hck.points import Points, PointsLike, self_values
 from hck.settings import Settings
@@ -117,6 +118,7 @@ class Approximation(ABC):
 
     def columns(self, b: Tensor) -> Tensor:
         """Right-hand sides as columns, like the points in type and place."""
+        refuse_complex(b)
         b = torch.as_tensor(b, dtype=self.dtype, device=self.device)
         if len(b) != len(self):
             raise ValueError(f"b has {len(b)} rows, but there are {len(self)} points")

@@ -14,6 +14,7 @@ from hck.approximations.features import FeatureMap
 from hck.backend.interrupts import interruptible
 from hck.backend.parallel import chunks
 from hck.kernels import make_kernel
+from hck.kernels.inputs import real_array
 from hck.kernels.registry import KernelLike
 from hck.points import KernelBlocks, Points, PointsLike, as_points
 
@@ -146,7 +147,7 @@ def effective_rank(source: Approximation | ArrayLike, noise: float) -> float:
         return float(len(source.points) - noise * left)
     if not np.iterable(source):
         raise TypeError(f"an approximation or eigenvalues are needed, got {source!r}: see make_approximation")
-    values = np.asarray(source, dtype=float)
+    values = real_array(source)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError("eigenvalues must be finite numbers, of shape (m,)")
     values = values.clip(min=0)

@@ -16,7 +16,7 @@ from hck.backend.steps import LeafInput, NodeInput
 from hck.hierarchy.layout import Layout
 from hck.hierarchy.matrix import HierarchicalMatrix
 from hck.kernels import Kernel, make_kernel
-from hck.kernels.inputs import looks_like_objects
+from hck.kernels.inputs import looks_like_objects, refuse_complex
 from hck.kernels.registry import KernelLike
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
 from hck.points import (
@@ -266,6 +266,7 @@ def build_matrix(blueprint: Blueprint) -> tuple[HierarchicalMatrix, Tensor]:
 
 def check_noise(noise: float | Tensor, n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """The noise as one variance for each of n points: shape (n,)."""
+    refuse_complex(noise)
     noise = torch.as_tensor(noise, dtype=dtype, device=device)
     if noise.ndim and noise.shape != (n,):
         raise ValueError(f"noise must be a number or have shape ({n},), got {tuple(noise.shape)}")

@@ -28,8 +28,8 @@ def refuse_overflow(values: Tensor, y: Tensor) -> None:
     if not torch.isfinite(values).all():
         raise ValueError(
             f"the solution overflows: y has values up to {y.abs().max():.2g} from its mean, too large for "
-            f"{str(values.dtype).removeprefix('torch.')} with this alpha. Scale y, or use dtype='float64' or a "
-            "larger alpha"
+            f"{str(values.dtype).removeprefix('torch.')} with this alpha. Scale y, or use dtype='float64' or "
+            "a larger alpha"
         )
 
 

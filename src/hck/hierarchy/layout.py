@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.backend.blocks import Batch, batches, send
+from hck.kernels.inputs import refuse_complex
 from hck.partition import Tree
 from hck.points import as_tensor
 
@@ -87,6 +88,7 @@ class Layout:
 
         They get the dtype and the device of `like`.
         """
+        refuse_complex(b)
         b = (b if isinstance(b, Tensor) else as_tensor(np.asarray(b))).to(like)
         if len(b) != self.tree.n_points:
             raise ValueError(f"expected {self.tree.n_points} rows, one for each point, got {len(b)}")

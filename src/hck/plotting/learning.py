@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from hck.metrics import as_array
+from hck.metrics import as_numbers
 from hck.plotting.style import BLUE, INK, Axes, panel
 
 
@@ -55,7 +55,7 @@ def _history(model: BaseEstimator | Sequence[float]) -> np.ndarray:
             f"this {type(model).__name__} has no likelihood that was maximised step by step: pass a "
             "fitted HCKGaussianProcessRegressor, or a history"
         )
-    history = np.asarray(as_array(getattr(model, "history_", model)), dtype=float)
+    history = as_numbers("the history", getattr(model, "history_", model))
     if history.ndim != 1 or not np.isfinite(history).any():
         raise ValueError("the history is empty: nothing was learned")
     return history

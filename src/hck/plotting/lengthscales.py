@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from hck.kernels import Kernel, Product, Scaled, Sum, make_kernel
 from hck.kernels.stationary import Stationary
-from hck.metrics import as_array
+from hck.metrics import as_numbers
 from hck.plotting.style import MARKERS, PALETTE, Axes, panel, plain, suit_scale
 
 
@@ -92,7 +92,7 @@ def lengthscales(model: BaseEstimator | Kernel) -> dict[str, np.ndarray]:
     found = {}
     for name, part in stationary_parts(kernel_of(model)):
         each = None if part.metric is None else part.importances()
-        found[name] = np.asarray(as_array(part.lengthscale if each is None else each**-0.5), dtype=float)
+        found[name] = as_numbers(name, part.lengthscale if each is None else each**-0.5)
     return found
 
 
@@ -136,7 +136,7 @@ def check_names(model: BaseEstimator | Kernel, given: Sequence[str] | None, d: i
 
 def check_unit(unit: ArrayLike | None, d: int) -> np.ndarray:
     """A positive number for each of d features, 1 if none are given."""
-    each = np.ones(d) if unit is None else np.asarray(as_array(unit), dtype=float)
+    each = np.ones(d) if unit is None else as_numbers("unit", unit)
     if each.shape != (d,) or not (np.isfinite(each).all() and (each > 0).all()):
         raise ValueError(f"unit must have a positive number for each of {d} features")
     return each

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, Delaunay, QhullError
 
-from hck.metrics import as_array, check_finite
+from hck.metrics import as_array, as_numbers, check_finite
 from hck.partition import Tree
 from hck.plotting.cut import MOST_POINTS, MOST_SHAPES, Cut, check_tree, describe_leaves, some_of
 from hck.plotting.style import PALETTE, Axes, panel, plain
@@ -101,7 +101,7 @@ def _two_columns(
         x = check_sparse(X)[:, list(chosen)].toarray()
     else:
         x = X.iloc[:, list(chosen)] if hasattr(X, "iloc") else X[:, list(chosen)]
-    x = as_array(x).astype(float)
+    x = as_numbers("X", x)
     check_finite(X=x)
     return x, None if d == 2 and chosen == (0, 1) else chosen
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from hck.metrics import as_numbers
 from hck.plotting.style import MARKERS, PALETTE, Axes, panel, plain, suit_scale
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _columns(table: "Runs", x: str, y: str, by: str | None, runs: str) -> tuple[
         if name is not None and name not in known:
             raise ValueError(f"the table has no column {name!r}; it has: {', '.join(map(str, known))}")
     try:
-        across, up = (np.array(list(table[name]), dtype=float) for name in (x, y))
+        across, up = (as_numbers(name, list(table[name])) for name in (x, y))
     except (TypeError, ValueError):
         raise ValueError(f"the columns {x!r} and {y!r} must be numbers") from None
     groups = np.array([""] * len(across) if by is None else [str(each) for each in table[by]], dtype=object)

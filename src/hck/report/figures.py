@@ -13,7 +13,7 @@ from hck import plotting
 from hck.estimators import HCKGaussianProcessRegressor
 from hck.estimators.base import HCKEstimator
 from hck.estimators.inspection import categories_of, check_new, leaves_of
-from hck.metrics import as_array, coverage, r2, rmse
+from hck.metrics import as_numbers, coverage, r2, rmse
 from hck.plotting.cut import describe_leaves
 from hck.plotting.lengthscales import feature_labels, kernel_of, lengthscales
 from hck.plotting.metric import importances
@@ -185,7 +185,7 @@ def _deviations(model: HCKEstimator, X: PointsLike) -> np.ndarray | None:
     x = None if model.features_scaled_ else check_new(model, X)
     if x is None or sp.issparse(x):
         return None
-    spread = as_array(x).astype(float).std(0)
+    spread = as_numbers("X", x).std(0)
     return np.where(spread > 0, spread, 1.0)
 
 

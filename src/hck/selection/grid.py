@@ -13,7 +13,7 @@ from hck.approximations.hierarchical import make_blueprint
 from hck.backend.progress import track
 from hck.hierarchy.blueprint import Blueprint
 from hck.kernels import Kernel, make_kernel
-from hck.kernels.inputs import looks_like_objects
+from hck.kernels.inputs import looks_like_objects, real_array
 from hck.points import PointsLike, as_points, as_tensor
 from hck.selection.isotropic import stretched
 from hck.selection.left_out import left_out_each
@@ -112,8 +112,7 @@ def search(
         raise ValueError(f"alphas must be larger than 0, got {list(alphas)}")
     kernels = [make_kernel(kernel) for kernel in kernels]
     points = as_points(X, device=device, objects=kernels[0].takes_objects and looks_like_objects(X))
-    target = y if isinstance(y, Tensor) else as_tensor(np.asarray(y, dtype=float))
-    target = target.to(points.device, points.dtype)
+    target = as_tensor(real_array(y)).to(points.device, points.dtype)
     if not torch.isfinite(target).all():
         raise ValueError("y contains NaN or infinity")
     if len(target) != len(points):

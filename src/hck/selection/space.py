@@ -11,6 +11,7 @@ from torch import Tensor
 
 from hck.backend.checks import require
 from hck.kernels import Kernel
+from hck.kernels.inputs import real_array
 
 NOISE = "noise"
 
@@ -124,7 +125,7 @@ class Space:
 
     def split(self, theta: ArrayLike) -> dict[str, np.ndarray]:
         """The parts of a vector like theta, by parameter."""
-        theta = np.asarray(theta, dtype=float)
+        theta = real_array(theta)
         if theta.shape != self.start.shape:
             raise ValueError(f"theta must have shape {self.start.shape}, got {theta.shape}")
         found, at = {}, 0
@@ -181,7 +182,7 @@ def _array(value: float | Tensor) -> np.ndarray:
 def _pair(given: ArrayLike) -> np.ndarray:
     """Two numbers; nothing if they are not."""
     try:
-        return np.asarray(given, dtype=float)
+        return real_array(given)
     except (TypeError, ValueError):
         return np.empty(0)
 
