@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
-from hck.approximations import Exact, Fourier, Nystrom, TreeKernel
+from hck.approximations import Exact, Fourier, Iterative, Nystrom, TreeKernel, make_approximation
 from hck.approximations.conjugate_gradients import Stopping, conjugate_gradients
 from hck.backend.kinds import KINDS
 from hck.kernels import Gaussian, Matern
@@ -177,3 +177,18 @@ def test_another_kernel():
     made = make().with_kernel(Gaussian(0.5))
     close(made @ B, torch.from_numpy(Gaussian(0.5)(X)) @ B)
     assert made.preconditioners[0].kernel is made.kernel
+
+
+def test_a_small_budget_has_two_trees():
+    """Of a lower rank, where there is no room for two of the given one; and never more than there is room."""
+    x = np.random.default_rng(1).uniform(size=(600, 3))
+    b, given = torch.from_numpy(np.sin(5 * x[:, 0])), {"rank": 64, "generator": 0}
+    made = [make_approximation(Iterative(), KERNEL, x, memory_budget=budget, **given) for budget in (2e6, 2e9)]
+    alone = make_approximation(Iterative(n_trees=1), KERNEL, x, memory_budget=2e6, **given)
+    few, many, one = (each.factor(1e-3) for each in (*made, alone))
+    np.testing.assert_allclose(few.solve(b), many.solve(b), rtol=0, atol=1e-2)
+    one.solve(b)
+    trees = [each.approximation for each in few.preconditioners]
+    assert 2 <= len(trees) < len(many.preconditioners) == 8
+    assert sum(tree.factor_bytes() for tree in trees) <= 1e6
+    assert len(few.residuals) < len(one.residuals)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _MOST, _MOST_RANK = 1000, 10**6  # that a file may ask for
+_LEAST_RANK = 16  # of trees that are made smaller for want of memory
 PRECONDITIONERS: dict[str, type[Approximation]] = {
     **dict.fromkeys(TREE_KERNELS[:3], TreeKernel),
     "nystrom": Nystrom,
@@ -46,7 +47,7 @@ default="hierarchical"
     n_trees : int or None, default=None
         How many of them, whose solutions are averaged: with several trees it takes far fewer iterations.
         None: eight trees, one set of landmarks or frequencies. Fewer where half of the memory budget is too
-        small for so many.
+        small for so many, and of a lower rank where it is too small for two.
     tolerance : float, default=1e-6
         The residual, relative to the right-hand side, at which iterations stop.
     max_iter : int, default=1000
@@ -75,7 +76,9 @@ default="hierarchical"
 class Preconditioners:
     """How preconditioners are made, once they are needed.
 
-    There are `count` of them, or as many as half of the memory budget holds, but one at least.
+    There are `count` of them, or as many as half of the memory budget holds, but one at least. Two trees of
+    half the rank take as much as one, and a quarter of its iterations: where two are too large, the rank is
+    halved.
     """
 
     settings: Settings
@@ -114,7 +117,23 @@ class Preconditioners:
         kind = PRECONDITIONERS[settings.approximation]
         for i in range(self.count):
             made = kind.from_settings(source.kernel, source.points, settings, random.child(i))
+            while self.count > 1 and i == 0 and _is_too_large(made, room // 2, settings):
+                settings = _halved(settings)
+                made = kind.from_settings(source.kernel, source.points, settings, random.child(i))
             found.append(made.factor(noise))
             if isinstance(made, TreeKernel) and (len(found) + 1) * made.factor_bytes() > room:
                 break
         return found
+
+
+def _is_too_large(made: Approximation, room: int, settings: Settings) -> bool:
+    """Whether a tree takes more than there is room for, and its shape may be another."""
+    own = isinstance(settings.partition, Tree) or not isinstance(settings.landmarks, str)
+    small = settings.rank <= _LEAST_RANK or own
+    return isinstance(made, TreeKernel) and not small and made.factor_bytes() > room
+
+
+def _halved(settings: Settings) -> Settings:
+    """Of half the rank, and with leaves half as large."""
+    leaf = settings.leaf_size and max(1, settings.leaf_size // 2)
+    return replace(settings, rank=settings.rank // 2, leaf_size=leaf)
