@@ -1,5 +1,8 @@
 import os
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -66,3 +69,26 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def interrupted():
+    """Send Ctrl-C some seconds after a call has begun; returns how long it took to be answered."""
+
+    def run(call, after):
+        sent = []
+
+        def send():
+            sent.append(time.perf_counter())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        timer = threading.Timer(after, send)
+        try:
+            timer.start()
+            call()
+            timer.cancel()
+        except KeyboardInterrupt:
+            return time.perf_counter() - sent[0]
+        return pytest.fail("the call came to its end")
+
+    return run

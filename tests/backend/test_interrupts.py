@@ -1,7 +1,5 @@
 """Ctrl-C is answered while compiled code runs, and leaves nothing broken."""
 
-import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -11,11 +9,14 @@ import time
 import numpy as np
 import pytest
 import torch
+from sklearn.model_selection import GridSearchCV
 
 from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.backend import interrupts
 from hck.backend.interrupts import Abandoned, check_wanted, interruptible
 from hck.backend.parallel import for_each
+from hck.outofcore import DiskHCKRegressor
+from hck.outofcore.job import Job
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(20_000, 8))
@@ -23,26 +24,7 @@ Y = np.sin(6 * X[:, 0])
 PROMPT = 10  # seconds; two are promised, but the machine of the tests may be busier still
 
 
-@pytest.fixture
-def interrupt():
-    """Ctrl-C after some seconds; tells when it came."""
-    sent, timers = [], []
-
-    def after(seconds):
-        def send():
-            sent.append(time.perf_counter())
-            os.kill(os.getpid(), signal.SIGINT)
-
-        timers.append(threading.Timer(seconds, send))
-        timers[-1].start()
-        return sent
-
-    yield after
-    for timer in timers:
-        timer.cancel()
-
-
-def test_the_main_thread_is_interrupted_while_another_works(interrupt):
+def test_the_main_thread_is_interrupted_while_another_works(interrupted):
     ended = threading.Event()
 
     @interruptible
@@ -55,23 +37,18 @@ def test_the_main_thread_is_interrupted_while_another_works(interrupt):
             ended.set()
             raise
 
-    sent = interrupt(0.1)
-    with pytest.raises(KeyboardInterrupt):
-        work()
-    assert time.perf_counter() - sent[0] < PROMPT
+    assert interrupted(work, 0.1) < PROMPT
     assert ended.wait(PROMPT)  # it noticed
 
 
-def test_abandoned_work_on_many_items_stops(interrupt):
+def test_abandoned_work_on_many_items_stops(interrupted):
     done = []
 
     @interruptible
     def work():
         for_each(lambda i: (time.sleep(0.02), done.append(i)), range(10_000), torch.device("cpu"))
 
-    interrupt(0.1)
-    with pytest.raises(KeyboardInterrupt):
-        work()
+    assert interrupted(work, 0.1) < PROMPT
     time.sleep(0.3)
     count = len(done)
     time.sleep(0.2)
@@ -99,13 +76,23 @@ KINDS = (HCKRegressor, HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA)
     ("kind", "approximation"),
     [*((kind, "hierarchical") for kind in KINDS), *((HCKRegressor, other) for other in OTHERS)],
 )
-def test_every_fit_is_interrupted(kind, approximation, interrupt):
+def test_every_fit_is_interrupted(kind, approximation, interrupted):
     model = kind(rank=400, approximation=approximation, random_state=0)
-    sent = interrupt(0.15)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, Y > 0 if kind is HCKClassifier else Y)
-    assert time.perf_counter() - sent[0] < PROMPT
+    assert interrupted(lambda: model.fit(X, Y > 0 if kind is HCKClassifier else Y), 0.15) < PROMPT
     assert not hasattr(model, "trees_")
+
+
+def test_a_search_over_components_is_interrupted(interrupted):
+    search = GridSearchCV(HCKKernelPCA(rank=400), {"n_components": [2, 3]}, scoring=lambda *_: 0.0, cv=2)
+    assert interrupted(lambda: search.fit(X), 0.3) < PROMPT
+
+
+def test_an_interrupt_on_disk_leaves_the_folder_to_others(interrupted, tmp_path):
+    model = DiskHCKRegressor(rank=400, lengthscale=0.5, alpha=0.1, folder=tmp_path / "run", random_state=0)
+    assert interrupted(lambda: model.fit(X, Y), 0.5) < PROMPT
+    assert not hasattr(model, "n_features_in_")
+    with Job(tmp_path / "run", torch.device("cpu")).alone():
+        pass
 
 
 def test_an_interrupt_at_the_first_use_of_compiled_code_leaves_it_whole():

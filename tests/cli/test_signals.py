@@ -9,6 +9,8 @@ import time
 import numpy as np
 import pytest
 
+from hck import HCKRegressor
+
 PROMPT = 10  # seconds; two are promised, but the machine of the tests may be busier still
 
 
@@ -16,7 +18,10 @@ PROMPT = 10  # seconds; two are promised, but the machine of the tests may be bu
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("signals")
     x = np.random.default_rng(0).uniform(size=(20_000, 6))
-    np.savez(folder / "data.npz", X=x, y=np.sin(6 * x[:, 0]))
+    y = np.sin(6 * x[:, 0])
+    np.savez(folder / "data.npz", X=x, y=y)
+    np.savez(folder / "many.npz", X=np.tile(x, (50, 1)), y=np.tile(y, 50))
+    HCKRegressor(lengthscale=0.5, alpha=0.1, rank=32).fit(x[:500], y[:500]).save(folder / "saved")
     return folder
 
 
@@ -36,10 +41,13 @@ FIT = ("fit", "data.npz", "--out", "model", "--fit-time", "best")
     ("arguments", "number", "status", "after"),
     [
         (FIT, "SIGINT", 130, 0.5),
-        (FIT, "SIGTERM", 143, 1.0),
-        (FIT, "SIGHUP", 129, 2.0),
+        (FIT, "SIGTERM", 143, 2.0),
+        (("predict", "saved", "many.npz", "--out", "values.csv"), "SIGHUP", 129, 1.0),
+        (("evaluate", "saved", "many.npz"), "SIGINT", 130, 1.5),
+        (("info", "saved"), "SIGTERM", 143, 0.1),
+        (("report", "saved", "--data", "many.npz", "--out", "page.html"), "SIGTERM", 143, 1.5),
+        (("compare", "data.npz", "--out", "table.csv"), "SIGINT", 130, 1.5),
         (("bench", "--n", "1000000"), "SIGINT", 130, 1.5),
-        (("demo",), "SIGTERM", 143, 1.5),
     ],
 )
 def test_a_signal_ends_a_command(folder, arguments, number, status, after):
@@ -52,7 +60,7 @@ def test_a_signal_ends_a_command(folder, arguments, number, status, after):
     assert run.returncode == status, said
     assert said.startswith("hck: ")
     assert said.count("\n") == 1
-    assert not [name for name in os.listdir(folder) if name.startswith(".")]
+    assert {*os.listdir(folder)} == {"data.npz", "many.npz", "saved"}
 
 
 def test_a_signal_that_was_ignored_stays_ignored(folder):

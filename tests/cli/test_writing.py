@@ -88,6 +88,15 @@ def test_names_from_files_are_not_markup(hck, table, tmp_path, name):
     assert "\x1b" not in printed
     if name.isprintable():
         assert name in printed
+    quick = "--methods", "nystrom", "--rank", 8
+    for command in (("evaluate", "m[b]", "data.csv"), ("compare", "data.csv", "--target", name, *quick)):
+        code, printed, said = hck(*command)
+        assert code == 0, said
+        assert "\x1b" not in printed + said
+    assert hck("report", "m[b]", "--data", "data.csv", "--out", "page.html")[0] == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "\x1b" not in page
+    assert "<script" not in page
     code, _, said = hck("predict", "m[b]", f"{name.replace('/', '')}.csv", "--out", "x")
     assert code == 1
     assert "\x1b" not in said

@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-NASTY = '<script>alert("1")</script>'
+NASTY = '<script>alert("1")</script>\x1b[31m'
 VOID = {"meta", "link", "img"}
 
 

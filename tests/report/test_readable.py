@@ -30,6 +30,8 @@ def test_nothing_runs_and_nothing_is_loaded(every_page):
         assert not page.having("script")
         assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
         assert "&lt;script&gt;alert(" in text
+        assert r"\x1b[31m" in text
+        assert "\x1b" not in text
         assert not re.search(r"(?:https?:)?//[a-z]", text)
         assert "url(" not in text
         assert "@import" not in text

@@ -17,7 +17,7 @@ from hck.backend.blocks import Blocks
 from hck.backend.checks import require
 from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
-from hck.backend.parallel import chunks, for_each, parallel_map
+from hck.backend.parallel import at_a_time, chunks, for_each, parallel_map
 from hck.backend.random import RandomLike, as_random
 from hck.kernels import Kernel
 from hck.points import (
@@ -115,8 +115,8 @@ class Exact(Approximation):
         out = torch.zeros_like(b)
         tiles = [(i, j) for i in range(len(self.parts)) for j in range(i, len(self.parts))]
         room = resolve_budget(self.memory_budget, self.points.device) // 2
-        room -= sum(tile.nbytes for tile in self._kept.values())
         size = self.points.dtype.itemsize * (self.parts[0].stop) ** 2
+        room -= sum(tile.nbytes for tile in self._kept.values()) + size * at_a_time(self.points.device)
         kept = {*self._kept, *[at for at in tiles if at not in self._kept][: max(0, room) // size]}
 
         def work(at: tuple[int, int]) -> tuple[Tensor, Tensor | None]:

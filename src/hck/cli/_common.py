@@ -5,7 +5,6 @@ import math
 import os
 import sys
 import traceback
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -16,6 +15,7 @@ from rich.table import Table as PrintedTable
 from rich.text import Text
 
 from hck.backend.files import is_stdout, regular, replacing
+from hck.backend.text import harmless
 from hck.cli._options import DEVICES, TIMES
 
 if TYPE_CHECKING:
@@ -170,16 +170,6 @@ def say(result: str | PrintedTable) -> None:
     except BrokenPipeError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())  # into which the interpreter flushes what is left
-
-
-def harmless(text: str) -> str:
-    """Text that may come from a file, with what would steer the terminal written out."""
-    return "".join(
-        c
-        if c.isprintable() or unicodedata.category(c) == "Zs"
-        else c.encode("unicode_escape", "surrogatepass").decode()
-        for c in text
-    )
 
 
 def _cell(text: str) -> Text:

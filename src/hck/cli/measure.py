@@ -10,12 +10,12 @@ import typer
 
 from hck.backend.files import is_stdout
 from hck.backend.kinds import kind_of
+from hck.backend.text import harmless
 from hck.cli import _options as option
 from hck.cli._common import (
     busy,
     check_device,
     free,
-    harmless,
     messages,
     names_in,
     progress,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from hck.backend.text import harmless
+
 if TYPE_CHECKING:
     import matplotlib.axes
 
@@ -86,8 +88,12 @@ def panel(ax: "Axes | None", size: tuple[float, float] | None = None) -> Iterato
 
 
 def plain(text: object, most: int = 40) -> str:
-    """Text as it is: in one line, not too long, and with no formula in it for matplotlib to set."""
-    words = " ".join(str(text).split())
+    """Text as it is: in one line, not too long, and with no formula in it for matplotlib to set.
+
+    Letters that nobody sees are written out.
+    """
+    words = harmless(" ".join(str(text).split()))
+    words = f" {words}" if words.startswith("_") else words  # which legends leave out
     if len(words) > most:
         words = words[: (most + 1) // 2 - 1] + "…" + words[-(most // 2) :]
     return words.replace("$", r"\$")

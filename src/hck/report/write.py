@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from hck._version import __version__
 from hck.backend.files import regular, replacing
+from hck.backend.text import harmless
 from hck.estimators.base import HCKEstimator
 from hck.plotting.style import need_matplotlib
 from hck.preparation.arrays import PointsLike
@@ -78,6 +79,7 @@ def render(model: HCKEstimator, X: PointsLike, y: ArrayLike | None, title: str |
     environment = Environment(
         loader=PackageLoader("hck.report"),
         autoescape=True,
+        finalize=lambda value: harmless(value) if type(value) is str else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
