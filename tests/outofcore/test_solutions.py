@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 
 from hck.errors import NumericalWarning
 from hck.outofcore import DiskHCKClassifier, DiskHCKRegressor
@@ -69,3 +70,13 @@ def test_overflow(tmp_path):
     for y in (8e307 * Y, np.where(X[:, 0] > 0, 1.7e308, -1.7e308)):
         with pytest.raises(ValueError, match=r"y is too large.*Scale y"):
             DiskHCKRegressor("gaussian", folder=tmp_path / "b", **given).fit(X, y)
+
+
+def test_what_has_no_numbers(tmp_path):
+    model = DiskHCKRegressor("gaussian", folder=tmp_path / "a", lengthscale=1.0, alpha=0.1, **GIVEN)
+    with pytest.raises(ValueError, match="y has no columns"):
+        model.fit(X, np.zeros((len(X), 0)))
+    with pytest.raises(ValueError, match="has no numbers to learn from"):
+        model.fit(torch.empty(400, 3, device="meta"), Y)
+    with pytest.raises(TypeError, match="folder must be a path, got 1"):
+        model.set_params(folder=1).fit(X, Y)

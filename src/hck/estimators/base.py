@@ -26,8 +26,9 @@ from hck.kernels.inputs import looks_like_objects
 from hck.partition import Cutter, Landmarks, Tree
 from hck.persistence.model import save
 from hck.points import Points, as_points, as_points_like, check_sparse, features_of
-from hck.preparation.arrays import PointsLike, TargetsLike, count, to_host
+from hck.preparation.arrays import PointsLike, TargetsLike, check_has_numbers, count, to_host
 from hck.preparation.categories import Categories
+from hck.preparation.coding import as_targets, refuse_missing
 from hck.preparation.scaling import Scaling
 from hck.selection.candidate import Shape
 from hck.settings import Settings
@@ -89,7 +90,13 @@ class HCKEstimator(BaseEstimator):
         """Check X and y; X stays a tensor if it is one, and objects stay objects."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y = validate_data(self, X="no_validation", y=to_host(y), **check_y)
+        if sp.issparse(y):
+            raise ValueError("y is a sparse matrix, which targets cannot be: use y.toarray()")
+        y, numeric = to_host(y), check_y.get("y_numeric", False)
+        if not numeric:
+            refuse_missing(np.asarray(y))
+        y = validate_data(self, X="no_validation", y=y, **check_y)
+        y = as_targets(y) if numeric else y
         X = self._validate_alone(X)
         if count(X) != len(y):
             raise ValueError(
@@ -287,6 +294,7 @@ def device_of(model: HCKEstimator) -> torch.device:
 
 
 def _check_tensor(X: Tensor) -> None:
+    check_has_numbers(X)
     if X.layout != torch.strided or X.is_complex():
         raise ValueError("Complex data not supported, and sparse tensors neither: use a scipy.sparse matrix")
     if X.ndim != 2:

@@ -171,7 +171,7 @@ def plan_ridge(
     else:
         some = rng.permutation(len(x))[:_CHOSEN_ON]
         selection, scaling = _choose(plain, scaling, x[some], sample.y[some])
-    seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
+    seeds = rng.randint(2**31 - 1, size=int(selection.n_trees)).tolist()
     settings = settings_for(estimator, selection)
     plan = Plan(selection.kernel, selection.alpha, scaling, [], seeds, settings, str(estimator.dtype), device)
     return plan.cut(x, n_branches(selection)), selection

@@ -93,6 +93,8 @@ class DiskRidge(BranchedRidge):
         refuse(sample_weight, "weights")
         if self.folder is None:
             raise ValueError("folder=None: name a folder that the model, and what it is made of, can go to")
+        if not isinstance(self.folder, str | os.PathLike):
+            raise TypeError(f"folder must be a path, got {self.folder!r}")
         self._check_settings()
         table = Training.of(X, y, self._labels, bool(self.verbose))
         job = Job(Path(self.folder), self._resolve_device(None))

@@ -182,7 +182,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         learned = self._learn(space, data, rng)
         kernel, noise = space.at(learned.theta)
         variance: float | Tensor = known if known is not None else float(noise or 0.0)
-        seeds = rng.randint(2**31 - 1, size=1 if self._is_fixed() else self.n_trees).tolist()
+        seeds = rng.randint(2**31 - 1, size=1 if self._is_fixed() else int(self.n_trees)).tolist()
 
         def condition(approximation: Approximation) -> Process:
             self._check_memory(approximation)

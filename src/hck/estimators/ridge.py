@@ -128,7 +128,7 @@ class RidgeEstimator(HCKEstimator):
             noise = weighed.noise(isinstance(self.alpha, str))
             data = weighed.observations(scaled.points, noise)
             selection = self._select(data, weighed.loss(LOSSES[self._loss], observed), scaled.units, rng)
-            seeds = rng.randint(2**31 - 1, size=selection.n_trees).tolist()
+            seeds = rng.randint(2**31 - 1, size=int(selection.n_trees)).tolist()
             equations = Equations(scaled.points, weighed.y, noise, self.leave_one_out)
             shape, others = selection.shape, selection.blend[1:]
             trained = [self._train_trees(equations, selection, shape, seeds)]

@@ -43,6 +43,8 @@ class Training:
             target = as_rows(y, "y")
         if rows.n != target.n:
             raise ValueError(f"X has {rows.n:,} rows but y has {target.n:,}")
+        if target.width == 0:
+            raise ValueError("y has no columns: at least one target is needed")
         if rows.n < 2 or rows.width == 0:
             raise ValueError(f"X has {rows.n} rows and {rows.width} columns: too few to learn from")
         return cls(rows, target, labels, show)

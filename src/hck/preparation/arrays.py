@@ -17,7 +17,16 @@ def to_host(values: Tensor | Value) -> np.ndarray | Value:
     """A tensor of any device, or a list of them, as arrays in the CPU's memory; anything else as it is."""
     if isinstance(values, list | tuple) and len(values) and isinstance(values[0], Tensor):
         return [to_host(each) for each in values]  # type: ignore[return-value]
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+    if not isinstance(values, Tensor):
+        return values
+    check_has_numbers(values)
+    return values.detach().cpu().numpy()
+
+
+def check_has_numbers(x: Tensor) -> None:
+    """Raise ValueError for tensors that are shapes without numbers, or packed ones."""
+    if x.is_meta or x.is_quantized:
+        raise ValueError(f"a tensor of {x.dtype} on {str(x.device)!r} has no numbers to learn from")
 
 
 def count(X: PointsLike) -> int:

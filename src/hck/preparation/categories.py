@@ -14,7 +14,7 @@ from hck.preparation.arrays import Table
 from hck.preparation.coding import is_missing
 
 _MISSING = "(missing)"
-_TIMES = ("date", "timedelta", "period", "duration", "time")
+_NO_NUMBERS = ("date", "timedelta", "period", "duration", "time", "interval", "list", "struct")
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ def _categorical(table: Table) -> list[int]:
     found = []
     for i, (name, dtype) in enumerate(zip(table.columns, table.dtypes, strict=True)):
         kind = str(dtype).lower()
-        if kind.startswith(_TIMES):
-            raise TypeError(f"column {name!r} has dtype {dtype}: turn times into numbers first")
+        if kind.startswith(_NO_NUMBERS):
+            raise TypeError(f"column {name!r} has dtype {dtype}: turn it into numbers first")
         text = kind.startswith(("categor", "str", "enum"))
         if text or (kind == "object" and not all(map(_is_number, _columns(table, [i])[:, 0]))):
             found.append(i)

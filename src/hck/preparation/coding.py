@@ -104,9 +104,23 @@ def as_labels(y: np.ndarray, first: int = 0, where: str = "") -> np.ndarray:
     return np.char.decode(y) if y.dtype.kind == "S" else y
 
 
+def as_targets(y: np.ndarray) -> np.ndarray:
+    """Real numbers as float64; ValueError for text, times and all else."""
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"y must be real numbers, got {y.dtype}: turn text and times into numbers first")
+    return y.astype(np.float64, copy=False)
+
+
+def refuse_missing(y: np.ndarray, first: int = 0, where: str = "") -> None:
+    """Raise ValueError if labels that are Python's objects are missing."""
+    if y.dtype.kind == "O":
+        missing = np.array([is_missing(label) for label in y.flat], bool)
+        _refuse(missing, "y has no label", y.ravel(), first, where)
+
+
 def _of_objects(y: np.ndarray, first: int, where: str) -> np.ndarray:
     """Python's objects as what they are."""
-    _refuse(np.array([is_missing(label) for label in y], bool), "y has no label", y, first, where)
+    refuse_missing(y, first, where)
     if all(isinstance(label, bytes) for label in y):
         return y.astype("S")
     if all(isinstance(label, int | float | np.number | np.bool_) for label in y):

@@ -73,7 +73,7 @@ class Contest:
 
     def compare_on(self, sample: tuple[Observations, Loss], shape: Shape = SCOUTING) -> Comparison:
         """Compare with trees of a shape over a sample."""
-        seeds = self.rng.randint(2**31 - 1, size=shape.n_trees).tolist()
+        seeds = self.rng.randint(2**31 - 1, size=int(shape.n_trees)).tolist()
         return Comparison(*sample, shape.apply(self.settings), seeds)
 
 

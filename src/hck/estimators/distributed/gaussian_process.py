@@ -168,7 +168,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         trend = Trend.of(self.trend, sample.x, sample.y)[0]
         settings = sizes.estimator._settings(sizes.estimator._shape)
         number = sizes.branches(self.n_trees, settings)
-        seeds = rng.randint(2**31 - 1, size=self.n_trees).tolist()
+        seeds = rng.randint(2**31 - 1, size=int(self.n_trees)).tolist()
         noise = float(learned.noise_)
         plan = Plan(
             *(learned.kernel_, noise, Scaling(), [], seeds, settings, self.dtype, "cpu"),
