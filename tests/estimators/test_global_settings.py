@@ -1,6 +1,6 @@
 """No result depends on what the surrounding program has set for torch, NumPy or scikit-learn."""
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pandas as pd
@@ -76,19 +76,26 @@ def setting(change, *values):
         torch.use_deterministic_algorithms(before[1])
 
 
+# Several at once, since each takes all of the work: the name says which.
 SETTINGS = {
-    "double by default": lambda: setting(torch.set_default_dtype, torch.float64),
-    "half by default": lambda: setting(torch.set_default_dtype, torch.float16),
-    "no device by default": lambda: setting(torch.set_default_device, "meta"),
-    "deterministic": lambda: setting(torch.use_deterministic_algorithms, True),
-    "another seed": lambda: setting(torch.manual_seed, 123),
-    "no gradients": torch.no_grad,
-    "gradients": torch.enable_grad,
-    "inference": torch.inference_mode,
-    "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
-    "errors raised": lambda: np.errstate(all="raise"),
-    "few digits shown": lambda: np.printoptions(precision=1, threshold=2),
-    "tables as output": lambda: sklearn.config_context(transform_output="pandas"),
+    "double by default, no gradients, another seed": lambda: (
+        setting(torch.set_default_dtype, torch.float64),
+        setting(torch.manual_seed, 123),
+        torch.no_grad(),
+    ),
+    "half by default, deterministic, gradients, errors raised": lambda: (
+        setting(torch.set_default_dtype, torch.float16),
+        setting(torch.use_deterministic_algorithms, True),
+        torch.enable_grad(),
+        np.errstate(all="raise"),
+    ),
+    "no device by default, few digits, tables as output": lambda: (
+        setting(torch.set_default_device, "meta"),
+        np.printoptions(precision=1, threshold=2),
+        sklearn.config_context(transform_output="pandas"),
+    ),
+    "inference": lambda: (torch.inference_mode(),),
+    "autocast": lambda: (torch.autocast("cpu", dtype=torch.bfloat16),),
 }
 
 
@@ -100,7 +107,9 @@ def plain():
 @pytest.mark.parametrize("called", SETTINGS)
 def test_results_do_not_depend_on_settings(called, plain):
     for name, work in WORK.items():
-        with SETTINGS[called]():
+        with ExitStack() as stack:
+            for each in SETTINGS[called]():
+                stack.enter_context(each)
             found = work()
         for got, expected in zip(found, plain[name], strict=True):
             np.testing.assert_array_equal(np.asarray(got), expected, err_msg=name, strict=True)

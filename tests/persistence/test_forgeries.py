@@ -25,7 +25,7 @@ GIVEN = {**SMALL, "lengthscale": 0.5}
 def test_every_field_and_array_of_every_kind_of_model(tmp_path):
     """In another process, that no forgery can harm this one; `benchmarks/fuzz.py` tries all of them."""
     found = subprocess.run(
-        [sys.executable, str(SCRIPT), str(tmp_path), "0.012", "0"],
+        [sys.executable, str(SCRIPT), str(tmp_path), "0.008", "0"],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -34,7 +34,7 @@ def test_every_field_and_array_of_every_kind_of_model(tmp_path):
     assert found.returncode == 0, f"{(tmp_path / 'last').read_text()}\n{found.stderr[-2000:]}"
     outcome = json.loads((tmp_path / "outcome.json").read_text())
     assert outcome["wrong"] == {}
-    assert outcome["counts"]["refused"] > 1000
+    assert outcome["counts"]["refused"] > 700
 
 
 @pytest.fixture

@@ -26,9 +26,9 @@ def float_tensor(x: ArrayLike | Tensor) -> Tensor:
 
 def refuse_complex(x: ArrayLike | Tensor | sp.spmatrix) -> None:
     """Raise ValueError for complex numbers, whose imaginary part would be lost."""
-    x = x if hasattr(x, "dtype") else np.asarray(x)
-    if x.is_complex() if isinstance(x, Tensor) else x.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: got numbers of type {x.dtype}")
+    given: Any = x if hasattr(x, "dtype") else np.asarray(x)
+    if given.is_complex() if isinstance(given, Tensor) else given.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: got numbers of type {given.dtype}")
 
 
 def real_array(x: ArrayLike | Tensor) -> np.ndarray:
