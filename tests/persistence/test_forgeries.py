@@ -4,16 +4,22 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import hck
 from forgeries import LABELS, METRIC, Original, X, Y, reshaped
 from hck import HCKClassifier, HCKRegressor
-from hck.errors import ModelFileError
+from hck.branches import Piece
+from hck.errors import ModelFileError, RunFileError
 from hck.kernels import Gaussian
+from hck.outofcore.job import Job
+from hck.partition.centres import CentreRule
+from hck.points import DensePoints, check_kernel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -162,3 +168,24 @@ def test_labels_that_are_fewer_than_columns(tmp_path):
         "shape": [2],
     }
     refused(original, "classes_ are 2", document)
+
+
+def test_numbers_that_equal_others_of_another_type():
+    """Counts as 2.0, which equals 2 but is no index."""
+    count = torch.tensor([2, 1])
+    rule = CentreRule(torch.zeros(3, 2), count)
+    rule.check(count, 2)
+    with pytest.raises(ValueError, match="count must be the numbers of children"):
+        replace(rule, count=count.float()).check(count, 2)
+
+
+def test_points_whose_distances_overflow():
+    with pytest.raises(ValueError, match="squared distances overflow"):
+        check_kernel(Gaussian(1.0), DensePoints(torch.full((3, 2), 1e308, dtype=torch.float64)))
+
+
+def test_a_branch_that_is_text(tmp_path):
+    job = Job(tmp_path, torch.device("cpu"))
+    job.keep("branches/0-0", "text")
+    with pytest.raises(RunFileError, match=r"0-0 is damaged \(it holds no Piece\)"):
+        job.load("branches/0-0", Piece)

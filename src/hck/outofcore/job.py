@@ -95,8 +95,8 @@ class Job:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_parts(path, {"run": self.run, "step": name, "value": value}, self.device)
 
-    def load(self, name: str) -> Any:
-        """A result, as it was written by this run; or a RunFileError that says what to do."""
+    def load(self, name: str, kind: type = object) -> Any:
+        """A result of a kind, as it was written by this run; or a RunFileError that says what to do."""
         path = self.folder / name
         if not self.has(name):
             raise RunFileError(f"{path} is missing: {self._remedy(name)}")
@@ -109,6 +109,8 @@ class Job:
         self.run = found["run"] if self.run is None else self.run
         if (found["run"], found["step"]) != (self.run, name):
             raise RunFileError(f"{path} is not of this run, or not of this step: {self._remedy(name)}")
+        if not isinstance(found["value"], kind):
+            raise RunFileError(f"{path} is damaged (it holds no {kind.__name__}): {self._remedy(name)}")
         return found["value"]
 
     def _remedy(self, name: str) -> str:

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from hck.backend.progress import track
 from hck.branches import Message, Piece, Plan, Probes, Reply, drive
-from hck.errors import ModelFileError
 from hck.hierarchy.extremes import warn_of_rounding
 from hck.outofcore.job import BRANCHES, MESSAGES, Job
 from hck.outofcore.spool import Spool
@@ -35,7 +34,7 @@ class OnDisk:
         for tree, k in track([p for p in every if not self.job.has(_message(*p))], "Branches: up", self.show):
             self.job.keep(_message(tree, k), self.plan.up(tree, k, self.spool.read(tree, k)))
         return (
-            (tree, [self.job.load(_message(tree, k)) for k in self.plan.branches[tree]])
+            (tree, [self.job.load(_message(tree, k), Message) for k in self.plan.branches[tree]])
             for tree, mine in todo.items()
             if mine
         )
@@ -52,8 +51,9 @@ class OnDisk:
     def finish(self) -> None:
         """Nothing is left to wait for; look at what was solved, also before the run was stopped."""
         names = [piece_name(tree, k) for tree, branches in enumerate(self.plan.branches) for k in branches]
-        known = [self.extremes[n] if n in self.extremes else self.job.load(n).extremes for n in names]
-        warn_of_rounding([each for each in known if each is not None])
+        for name in [name for name in names if name not in self.extremes]:
+            self.extremes[name] = self.job.load(name, Piece).extremes
+        warn_of_rounding([each for each in self.extremes.values() if each is not None])
 
 
 @torch.no_grad()
@@ -63,7 +63,7 @@ def train(job: Job, plan: Plan, spool: Spool, show: bool = False) -> Probes | No
     if plan.every is None:
         return None
     return Probes.in_order(
-        [job.load(piece_name(tree, k)).probes(plan.every) for k in branches]
+        [job.load(piece_name(tree, k), Piece).probes(plan.every) for k in branches]
         for tree, branches in enumerate(plan.branches)
     )
 
@@ -80,9 +80,7 @@ class Pieces:
         if key in self.kept:
             self.kept.move_to_end(key)
             return self.kept[key]
-        piece = self.job.load(piece_name(tree, branch))
-        if not isinstance(piece, Piece):
-            raise ModelFileError(f"branch {branch} of tree {tree} in {self.job.folder} is no branch")
+        piece: Piece = self.job.load(piece_name(tree, branch), Piece)
         self.used += piece.nbytes
         while self.used > self.budget and self.kept:
             self.used -= self.kept.popitem(last=False)[1].nbytes

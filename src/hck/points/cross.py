@@ -19,7 +19,7 @@ from hck.kernels import Kernel
 from hck.kernels.distance import check_finite
 from hck.kernels.placement import Block, Placement
 from hck.kernels.stationary import evaluate
-from hck.points.base import Points, VectorPoints, check_same_kind, mask
+from hck.points.base import Points, VectorPoints, check_reach, check_same_kind, mask
 from hck.points.dense import DensePoints
 from hck.points.sparse import SparsePoints
 
@@ -201,7 +201,8 @@ def are_alike(left: Points, right: Points) -> bool:
 
 @torch.no_grad()
 def check_kernel(kernel: Kernel, points: Points) -> float:
-    """k(x, x) at a point; ValueError unless the kernel takes such points."""
+    """k(x, x) at a point; ValueError unless the kernel takes such points, and distances do not overflow."""
+    check_reach(points)
     d = features_of(points)
     if isinstance(points.x, Tensor):
         zero: Block = points.x.new_zeros(1, d)
