@@ -1,0 +1,192 @@
+"""A metric for a kernel, learned on neighbourhoods: one lengthscale, one per feature, or a matrix.
+
+Each step takes a fresh neighbourhood and moves along the gradient of its log-likelihood, so that all points
+shape the metric. With the scaled kernel matrix K = s k + noise, G = ∂ℓ/∂K = (c K⁻¹ − K⁻¹ y yᵀ K⁻¹) / 2 for c
+columns of y, and H = s G ∘ ∂k/∂r² the gradient by the placed points Z = X L is 4 (diag(H 1) − H) Z, and by the
+matrix L it is Xᵀ of that.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from hck.backend.kernels import Formula
+from hck.backend.kinds import kind_of
+from hck.backend.parallel import parallel_map
+from hck.kernels import make_kernel
+from hck.kernels.stationary import Stationary
+from hck.selection.neighbourhoods import Neighbourhoods, placed
+
+_LEAST_NOISE = 1e-9  # of y, whose variance is 1
+_WARM_UP = 0.3  # of the steps, while the rate grows
+_FIRST, _SECOND = 0.9, 0.99  # moments of Adam
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A kernel in a metric, with its ridge: k(‖Lᵀ(x − x')‖), L a matrix (d, k) or the diagonal (d,) of one."""
+
+    name: str  # of the kernel
+    matrix: Tensor
+    scale: float = 1.0  # times k, where y has the variance 1
+    alpha: float = 0.1  # the noise over the scale
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """How a metric is learned."""
+
+    form: str  # "one", "each" or "matrix": what differs between features
+    steps: int = 100
+    rate: float = 0.1  # of logarithms of lengthscales, or of a matrix's elements relative to them
+    size: int = 200  # of a neighbourhood
+    random_too: bool = False  # every other step takes points from everywhere
+    fixed: bool = False  # the ridge
+
+
+def learn_metrics(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[Metric]:
+    """Learn some metrics of one shape: on a CPU side by side, on a GPU all at once."""
+    device = data.x.device
+    if kind_of(device).is_host:
+        each = parallel_map(lambda start: _learn([start], lesson, data)[0], starts, device)
+        return list(each)
+    return _learn(starts, lesson, data)
+
+
+def can_learn(name: str) -> bool:
+    """Whether a kernel's points are but divided by lengthscales."""
+    kernel = make_kernel(name, 1.0)
+    return isinstance(kernel, Stationary) and kernel.placement is None
+
+
+@torch.no_grad()
+def _learn(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[Metric]:
+    start = torch.stack([each.matrix.to(data.x) for each in starts])
+    formulas = [_formula(each.name) for each in starts]
+    levels = torch.tensor(
+        [[math.log(each.scale), math.log(max(each.alpha, 1e-12) * each.scale)] for each in starts]
+    ).to(data.x)
+    whole = lesson.form == "matrix"
+    # A matrix is learned relative to where it starts, the identity in units of the lengthscales.
+    theta = torch.eye(start.shape[-1]).to(start).repeat(len(start), 1, 1) if whole else start.log()
+    steps = _Adam(lesson), _Adam(replace(lesson, rate=min(lesson.rate, 0.05)))
+    size = min(lesson.size, len(data.x))
+    for step in range(lesson.steps):
+        metric = (start[..., None] * theta if start.ndim == 2 else start @ theta) if whole else theta.exp()
+        rows = data.draw(step, metric, size, near=not (lesson.random_too and step % 2))
+        x, y, noise = data.x[rows], data.y[rows], data.noise[rows]
+        x = x - x.mean(1, keepdim=True)
+        by_place, by_level, z = _gradient(placed(x, metric), y, noise, formulas, levels, lesson.fixed)
+        if whole:
+            units = x * start[:, None] if start.ndim == 2 else x @ start
+            slope = units.mT @ by_place
+        else:
+            slope = (z * by_place).sum(1)
+            slope = slope if lesson.form == "each" else slope.mean(1, keepdim=True).expand_as(slope)
+        theta = theta - steps[0](step, slope)
+        levels = levels - steps[1](step, by_level)
+        levels[:, 1].clamp_(min=math.log(_LEAST_NOISE))
+    metric = (start[..., None] * theta if start.ndim == 2 else start @ theta) if whole else theta.exp()
+    return list(_found(starts, metric, levels, lesson.fixed))
+
+
+def _found(starts: list[Metric], metric: Tensor, levels: Tensor, fixed: bool) -> Iterator[Metric]:
+    for start, matrix, (scale, noise) in zip(starts, metric, levels.exp().tolist(), strict=True):
+        if matrix.isfinite().all():
+            yield replace(
+                start, matrix=matrix, scale=scale, alpha=start.alpha if fixed else noise / scale
+            )  # fmt: skip
+        else:
+            yield start
+
+
+def _gradient(
+    z: Tensor, y: Tensor, noise: Tensor, formulas: list[Formula], levels: Tensor, fixed: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradient of −log-likelihood of placed points z (metrics, m, k), per value of y.
+
+    By the points, and by the logarithms of scale and noise (metrics, 2); and the points. 0 where the kernel's
+    matrix is not positive definite.
+    """
+    s = _distances(z, formulas)
+    values, slopes = (torch.stack(part) for part in zip(*map(_with_slope, formulas, s), strict=True))
+    scale, level = (part[:, None, None] for part in levels.exp().unbind(1))
+    matrix = values * scale
+    matrix.diagonal(dim1=1, dim2=2).add_(level[:, 0] * noise)
+    factor, wrong = torch.linalg.cholesky_ex(matrix)
+    inverse = torch.cholesky_inverse(factor)
+    solved, columns = inverse @ y, y.shape[2]
+    weight = (inverse * columns - solved @ solved.mT) / 2
+    by_noise = (weight.diagonal(dim1=1, dim2=2) * noise).sum(1) * level[:, 0, 0]
+    by_scale = (weight * values).sum((1, 2)) * scale[:, 0, 0]
+    by_level = torch.stack([by_scale + by_noise, torch.zeros_like(by_noise)], 1) if fixed else torch.stack(
+        [by_scale, by_noise], 1
+    )  # fmt: skip
+    weight = weight.mul_(slopes).mul_(scale)
+    weight.diagonal(dim1=1, dim2=2).zero_()
+    by_place = torch.stack(
+        [
+            _by_manhattan(each, part) if formula.manhattan else 4 * (part.sum(1, keepdim=True) * each - part @ each)
+            for formula, each, part in zip(formulas, z, weight, strict=True)
+        ]
+    )
+    share = torch.where(wrong == 0, 1 / (z.shape[1] * columns), 0.0)
+    known = (wrong == 0)[:, None]
+    return (
+        torch.where(known[..., None], by_place, 0) * share[:, None, None],
+        torch.where(known, by_level, 0) * share[:, None],
+        z,
+    )
+
+
+def _distances(z: Tensor, formulas: list[Formula]) -> Tensor:
+    """What formulas are of, (metrics, m, m): squared distances, or sums of absolute differences."""
+    norm = z.square().sum(-1, keepdim=True)
+    s = torch.baddbmm(norm + norm.mT, z, z.mT, alpha=-2).clamp_min_(0)
+    s.diagonal(dim1=1, dim2=2).zero_()
+    for i, formula in enumerate(formulas):
+        if formula.manhattan:
+            s[i] = torch.cdist(z[i], z[i], p=1.0)
+    return s
+
+
+def _with_slope(formula: Formula, s: Tensor) -> tuple[Tensor, Tensor]:
+    """f(s) and f'(s)."""
+    with torch.enable_grad():
+        s = s.requires_grad_()
+        value = formula(s, 1.0)
+        return value.detach(), torch.autograd.grad(value.sum(), s)[0]
+
+
+def _by_manhattan(z: Tensor, weight: Tensor) -> Tensor:
+    with torch.enable_grad():
+        z = z.detach().requires_grad_()
+        return torch.autograd.grad(torch.cdist(z, z, p=1.0), z, weight)[0]
+
+
+def _formula(name: str) -> Formula:
+    kernel = make_kernel(name, 1.0)
+    assert isinstance(kernel, Stationary)
+    return kernel.formula
+
+
+class _Adam:
+    """Steps along noisy gradients; their rate grows, and falls to 0."""
+
+    def __init__(self, lesson: Lesson) -> None:
+        self.lesson = lesson
+        self.mean: Tensor | float = 0.0
+        self.square: Tensor | float = 0.0
+
+    def __call__(self, step: int, gradient: Tensor) -> Tensor:
+        done = step / self.lesson.steps
+        rise = done / _WARM_UP
+        fall = (1 + math.cos(math.pi * (done - _WARM_UP) / (1 - _WARM_UP))) / 2
+        self.mean = _FIRST * self.mean + (1 - _FIRST) * gradient
+        self.square = _SECOND * self.square + (1 - _SECOND) * gradient.square()
+        mean = self.mean / (1 - _FIRST ** (step + 1))
+        spread = (self.square / (1 - _SECOND ** (step + 1))).sqrt()
+        return self.lesson.rate * min(rise, fall if rise > 1 else rise) * mean / (spread + 1e-12)
