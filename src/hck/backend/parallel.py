@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -83,7 +84,26 @@ def parallel_map(
 
 def at_a_time(device: torch.device) -> int:
     """How many items are worked on at the same time."""
-    return 1 if not kind_of(device).is_host or getattr(_local, "inside", False) else torch.get_num_threads()
+    if not kind_of(device).is_host or getattr(_local, "inside", False):
+        return 1
+    return getattr(_local, "width", 0) or torch.get_num_threads()
+
+
+@contextmanager
+def on_own_threads() -> Iterator[None]:
+    """Work of many small steps, for which torch has one thread, and `parallel_map` as many as torch had.
+
+    Threads of torch's that wait for each other in small steps keep cores busy, and stand still when others
+    have these.
+    """
+    before = torch.get_num_threads()
+    width, _local.width = getattr(_local, "width", 0), at_a_time(torch.device("cpu"))
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        _local.width = width
+        torch.set_num_threads(before)
 
 
 def for_each(
@@ -126,7 +146,7 @@ def _pool(threads: int) -> Workers:
             finally:
                 barrier.abort()  # if this was interrupted; nobody waits for it otherwise
                 # The workers' setting must not become that of threads started later by others.
-                torch.set_num_threads(threads)
+                torch.set_num_threads(1 if getattr(_local, "width", 0) else threads)
         return _pools[threads]
 
 

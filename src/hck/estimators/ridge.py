@@ -38,7 +38,8 @@ from hck.points import (
 from hck.preparation.arrays import PointsLike, to_host
 from hck.preparation.scaling import Scaling
 from hck.selection import Candidate, Observations, Selection
-from hck.selection.auto import MOST_LENGTHSCALES, given_kernel, select
+from hck.selection.anisotropic import MOST_LENGTHSCALES
+from hck.selection.auto import given_kernel, select
 from hck.selection.candidate import Given, Shape
 from hck.selection.contest import Contest
 from hck.selection.isotropic import Units

@@ -8,7 +8,7 @@ from hck.datasets import Dataset
 from hck.experiments import _models
 from hck.experiments._models import METHODS, Model, at_hand, dataset, halvings, make, timed, trained
 from hck.experiments._run import Drawn, Experiment, Frame, Options, Record, few_ticks, look, panels
-from hck.selection.auto import MOST_LENGTHSCALES
+from hck.selection.anisotropic import MOST_LENGTHSCALES
 
 DATA = ("cadata", "YearPredictionMSD", "ijcnn1", "covtype.binary", "SUSY", "mnist", "acoustic", "covtype")
 FACTORS = tuple(2.0**k for k in range(-5, 3))  # lengthscales, times the median distance

@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
+from numpy.typing import ArrayLike
+from torch import Tensor
+
 from hck.kernels.base import Kernel
 from hck.kernels.function import CallableKernel, Function
 from hck.kernels.inputs import Positive
@@ -34,7 +37,9 @@ def kernel_classes() -> tuple[type[Kernel], ...]:
     return tuple(_CLASSES)
 
 
-def make_kernel(kernel: KernelLike, lengthscale: Positive | None = None) -> Kernel:
+def make_kernel(
+    kernel: KernelLike, lengthscale: Positive | None = None, metric: ArrayLike | Tensor | None = None
+) -> Kernel:  # fmt: skip
     """A Kernel from a name and a lengthscale, from a function, or from a Kernel.
 
     Parameters
@@ -43,6 +48,8 @@ def make_kernel(kernel: KernelLike, lengthscale: Positive | None = None) -> Kern
         A name, one of ``hck.kernels.kernel_names()``; a kernel; or a function k(A, B) (see `CallableKernel`).
     lengthscale : float, array-like of shape (n_features,) or None
         For named kernels; None means 1. Other kernels carry their own.
+    metric : array-like of shape (n_features, k), default=None
+        L, for named kernels of ‖Lᵀ(x − x')‖.
 
     Examples
     --------
@@ -53,11 +60,12 @@ def make_kernel(kernel: KernelLike, lengthscale: Positive | None = None) -> Kern
         for cls, names in _CLASSES.items():
             if kernel in names:
                 made: Any = cls
-                return made(1.0 if lengthscale is None else lengthscale, **names[kernel])
+                given = names[kernel] if metric is None else {**names[kernel], "metric": metric}
+                return made(1.0 if lengthscale is None else lengthscale, **given)
         raise ValueError(f"unknown kernel {kernel!r}; known kernels: {', '.join(kernel_names())}")
     if not (isinstance(kernel, Kernel) or callable(kernel)):
         raise TypeError(f"kernel must be a name, a Kernel or a function k(A, B), got {kernel!r}")
-    if lengthscale is not None:
+    if lengthscale is not None or metric is not None:
         raise ValueError(
             "lengthscale is for kernels given by name; a Kernel or a function carries its own, "
             "so leave lengthscale=None"

@@ -9,22 +9,27 @@ from numpy.typing import ArrayLike
 from hck.approximations import Approximation
 from hck.approximations.make import approximate, for_other_points
 from hck.backend.interrupts import interruptible
+from hck.backend.parallel import on_own_threads
 from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import mean_variance
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.registry import KernelLike
-from hck.points import VectorPoints
-from hck.selection.anisotropic import each_feature
+from hck.points import DensePoints
+from hck.selection.anisotropic import MOST_LENGTHSCALES, anisotropic
 from hck.selection.candidate import Candidate, Given, Selection, Shape
-from hck.selection.contest import AROUND, SCOUTS, Contest, meet
-from hck.selection.isotropic import ALPHAS, Units, isotropic
+from hck.selection.contest import Contest
+from hck.selection.isotropic import Units, isotropic
 from hck.selection.loss import Loss
+from hck.selection.metric import can_learn
 from hck.selection.observations import Observations
-from hck.selection.work import OF_A_RANK, final_shape
+from hck.selection.tuning import tune_ridge
+from hck.selection.work import OF_A_RANK, SCOUTING, UNKNOWN, Effort, final_shape, tree_work
 
 KERNELS = ("matern32", "matern12", "gaussian", "laplace")  # that "auto" chooses from
-MOST_LENGTHSCALES = 256
-_LITTLE = 1e11  # work, with which there is one kernel to try, in one unit of the features
+AROUND = (0.3, 1.0, 3.0)  # multiples of an alpha to try
+_RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)  # the same, for a kernel that is given
+_SCOUTS = 4000  # observations on which the ridge of a kernel that is given is looked for
+_MEETING = 1024  # the size of leaves where candidates meet
 _BLENDED = 3  # candidates at most whose predictions are averaged
 _REFINED = 20_000  # observations on which the ridge of approximations without a tree is chosen
 
@@ -80,31 +85,33 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
 
     Kernel and alpha are those of `Given`; one of them is to be chosen.
     """
+    with on_own_threads():
+        return _choose(contest, kernel, alpha, units)
+
+
+def _choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: Units) -> Chosen:
     if isinstance(kernel, Kernel):
         tuned = tuned_alpha(contest, kernel)
         return tuned, [tuned], []
     notes: list[str] = []
     start, points, work = time.perf_counter(), contest.data.points, contest.limits.work
     names = list(KERNELS) if kernel == "auto" else [kernel]
-    if work < _LITTLE:
-        names, units = names[:1], {"": None}
-    several = isinstance(points, VectorPoints) and 1 < points.n_features <= MOST_LENGTHSCALES
-    simple = [name for name in names if name not in ("matern12", "laplace")] if several else names
-    found = isotropic(contest, simple or names, units, None if alpha is None else [alpha])
+    effort = Effort.within(work, points)
+    names = names[: effort.kernels]
+    contest = contest.hold_out()
+    comparison = contest.compare_on(effort.scouts, SCOUTING)
+    found = isotropic(comparison, names, units, alpha, effort.tries + 4)
     notes.append(f"one lengthscale: {time.perf_counter() - start:.1f} s")
-    if several:
+    several = isinstance(points, DensePoints) and 1 < points.n_features <= MOST_LENGTHSCALES
+    names = [name for name in names if can_learn(name)]
+    if several and names:
         begin = time.perf_counter()
-        found = [*each_feature(contest, names, alpha, 0.7 * work), *found[:2]]
-        notes.append(f"a lengthscale per feature: {time.perf_counter() - begin:.1f} s")
+        found = [*anisotropic(contest, comparison, names, alpha, effort)[:3], *found[:2]]
+        notes.append(f"metrics: {time.perf_counter() - begin:.1f} s")
     begin = time.perf_counter()
     if len(found) > 1:
-        found = meet(contest, found, (1.0,), 0.1 * work)
-    margin = contest.loss.margin
-    simplest = next((one for one in found if not one.many), found[0])
-    if found[0].many and found[0].loss > (1 - margin) * simplest.loss:
-        found.remove(simplest)
-        found.insert(0, simplest)
-        notes.append(f"one lengthscale, unless more of them lower the loss by {margin:.0%}")
+        found = meet(contest, found, (1.0,), 0.3 * work)
+    found = _simplest_first(found, contest.loss.margin, notes)
     best = found[0]
     if alpha is None:
         best = meet(contest, [replace(best)], AROUND, 0.2 * work)[0]
@@ -113,16 +120,48 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
     return best, found, notes
 
 
+def _simplest_first(found: list[Candidate], margin: float, notes: list[str]) -> list[Candidate]:
+    """The best first, unless one with a single lengthscale is hardly worse."""
+    simplest = next((one for one in found if not one.many), found[0])
+    if not found[0].many or found[0].loss <= (1 - margin) * simplest.loss:
+        return found
+    notes.append(f"one lengthscale, unless more of them lower the loss by {margin:.0%}")
+    return [simplest, *(one for one in found if one is not simplest)]
+
+
+def meet(
+    contest: Contest, candidates: list[Candidate], factors: tuple[float, ...], work: float
+) -> list[Candidate]:
+    """Compare candidates on more points and with larger leaves, with multiples of alpha; the best first."""
+    size = _meeting_size(contest, 2 * len(candidates) * len(factors), work)
+    leaf = min(_MEETING, size)
+    comparison = contest.compare_on(size, Shape(2, leaf, leaf // 8 or 1))
+    return sorted(
+        (tune_ridge(comparison, candidate, factors) for candidate in candidates),
+        key=lambda candidate: candidate.loss,
+    )
+
+
+def _meeting_size(contest: Contest, runs: int, work: float) -> int:
+    """As many points as so many runs with work and memory allow, but 2000 at least if there are as many."""
+    points, leaf = contest.data.points, _MEETING
+    d, size = points.values_per_point or UNKNOWN, len(points)
+    each = 4 * points.dtype.itemsize * (leaf + leaf // 8)  # bytes of a point
+    while size > 2000 and (
+        runs * 1.5 * tree_work(size, d, leaf, leaf // 8) > work or size * each > contest.limits.memory
+    ):
+        size = int(size / 1.2)
+    return size
+
+
 def tuned_alpha(contest: Contest, kernel: Kernel) -> Candidate:
     """A kernel that is given, with its best alpha."""
-    comparison = contest.compare_on(contest.sample(SCOUTS))
-    size = mean_variance(kernel, comparison.some.points)
-    alpha, _ = comparison.best(kernel, [alpha * size for alpha in (1e-5, 1e-4, *ALPHAS, 10.0)])
-    given = Candidate(kernel, alpha, "the kernel that was given")
-    return meet(contest, [given], AROUND, contest.limits.work)[0]
+    size = mean_variance(kernel, contest.data.points)
+    given = Candidate(kernel, 0.01 * size, "the kernel that was given")
+    scouted = tune_ridge(contest.compare_on(_SCOUTS, SCOUTING), given, _RIDGES)
+    return meet(contest, [scouted], AROUND, contest.limits.work)[0]
 
 
-@interruptible
 def _refine(best: Candidate, contest: Contest, shape: Shape) -> float:
     """The alpha that suits an approximation of another kind than trees best."""
     some, loss = contest.sample(_REFINED)

@@ -1,34 +1,28 @@
-"""Where candidates compete: left-out observations, and trees that are the same for all of them."""
+"""Where candidates compete: observations that did not shape them, and trees that are the same for all."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
 from hck.approximations.hierarchical import make_blueprint
 from hck.approximations.make import for_other_points
+from hck.backend.random import as_random
 from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.kernel import HierarchicalKernel
 from hck.kernels import Kernel
-from hck.points import Points
-from hck.selection.candidate import Candidate, Shape
-from hck.selection.left_out import left_out_means
+from hck.points import VectorPoints
+from hck.selection.candidate import Shape
+from hck.selection.left_out import left_out_of
 from hck.selection.loss import Loss
+from hck.selection.neighbourhoods import regions
 from hck.selection.observations import Observations
-from hck.selection.work import UNKNOWN, Limits, tree_work
+from hck.selection.work import Limits
 from hck.settings import Settings
 
-SCOUTS = 4000  # observations on which kernels are first compared
-LEAF, RANK = 512, 64
-SCOUTING = Shape(1, LEAF, RANK)  # the trees with which they are
-AROUND = (0.3, 1.0, 3.0)  # multiples of an alpha to try
 FLAT = ("compositional", "independent")  # whose trees are as flat where kernels are compared
-_MEETING = 1024  # the size of leaves where candidates meet
-
-
-def scout(kernel: Kernel, points: Points, settings: Settings, seed: int) -> Blueprint:
-    """A tree over some of the points, to compare kernels with."""
-    kind = settings.approximation if settings.approximation in FLAT else "hierarchical"
-    settings = for_other_points(replace(settings, approximation=kind, verbose=False), points)
-    return make_blueprint(kernel.to(points.device, points.dtype), points, settings, seed)
+_HELD_OUT = (0.2, 4000)  # of the observations: this part, and the most
+_REGIONS = 4  # that a comparison is made in
 
 
 @dataclass(frozen=True)
@@ -36,28 +30,45 @@ class Comparison:
     """Some observations, and trees over them, one for each seed: the same for all kernels."""
 
     some: Observations
-    loss: Loss  # of predictions of these
+    counted: np.ndarray  # which of them are predicted
+    loss: Loss  # of these predictions
     settings: Settings
     seeds: list[int]
 
-    def losses(self, kernel: Kernel, alphas: list[float]) -> list[float]:
-        """The loss of left-out observations for each alpha; infinite where it cannot be computed."""
-        trees = (scout(kernel, self.some.points, self.settings, seed) for seed in self.seeds)
-        means = left_out_means(self.some, alphas, trees)
-        return [self.loss(mean) if np.isfinite(mean).all() else np.inf for mean in means]
+    def trees(self, kernel: Kernel) -> list[Blueprint]:
+        """Trees in the kernel's metric."""
+        points, settings = self.some.points, self.settings
+        kind = settings.approximation if settings.approximation in FLAT else "hierarchical"
+        settings = for_other_points(replace(settings, approximation=kind, verbose=False), points)
+        kernel = kernel.to(points.device, points.dtype)
+        return [make_blueprint(kernel, points, settings, seed) for seed in self.seeds]
 
-    def best(self, kernel: Kernel, alphas: list[float]) -> tuple[float, float]:
-        """The alpha with the least loss, and this loss."""
-        losses = self.losses(kernel, alphas)
-        first = int(np.argmin(losses))
-        return alphas[first], losses[first]
+    def matrices(self, trees: list[Blueprint], kernel: Kernel) -> list[HierarchicalKernel]:
+        """A kernel on trees that were made for another of the same metric."""
+        points, jitter = self.some.points, self.settings.jitter
+        kernel = kernel.to(points.device, points.dtype)
+        return [HierarchicalKernel.of(tree.with_kernel(kernel, jitter)) for tree in trees]
+
+    @torch.no_grad()
+    def loss_of(self, matrices: list[HierarchicalKernel], alpha: float) -> float:
+        """The loss of observations that all others predict; infinite if that cannot be computed."""
+        total, noise = np.zeros((len(self.counted), self.some.columns.shape[1])), self.some.noise
+        relative = 1.0 if noise is None else noise.to(self.some.points.device)
+        for matrix in matrices:
+            found = left_out_of(matrix, self.some.columns, alpha * relative)
+            if found is None:
+                return np.inf
+            total += found.mean.double().cpu().numpy()[self.counted]
+        value = self.loss(total / len(matrices)) if np.isfinite(total).all() else np.inf
+        return value if np.isfinite(value) else np.inf
 
 
 @dataclass
 class Contest:
     """What candidates are made from and compared on, with what choosing may take.
 
-    The data have columns without their mean; their noise, if there is one, is relative to alpha.
+    The data have columns without their mean; their noise, if there is one, is relative to alpha. `held` are
+    rows that shape no metric: by these candidates are judged.
     """
 
     data: Observations
@@ -65,47 +76,45 @@ class Contest:
     settings: Settings  # of what is trained, but for its size
     limits: Limits
     rng: np.random.RandomState
+    held: np.ndarray | None = None  # None: all
+
+    def hold_out(self) -> "Contest":
+        """The same, with some rows held out."""
+        n, (part, most) = len(self.data), _HELD_OUT
+        count = min(most, max(round(part * n), min(200, n // 2)))
+        return replace(self, held=np.sort(self.rng.permutation(n)[:count]))
+
+    def shaping(self) -> Observations:
+        """The observations that may shape candidates."""
+        if self.held is None:
+            return self.data
+        kept = np.ones(len(self.data), dtype=bool)
+        kept[self.held] = False
+        return self.data.take(np.flatnonzero(kept))
 
     def sample(self, size: int) -> tuple[Observations, Loss]:
         """Some observations at random, and the loss for them."""
         some, rows = self.data.draw(size, self.rng)
         return some, self.loss.take(rows)
 
-    def compare_on(self, sample: tuple[Observations, Loss], shape: Shape = SCOUTING) -> Comparison:
-        """Compare with trees of a shape over a sample."""
+    def compare_on(self, size: int, shape: Shape) -> Comparison:
+        """Compare with trees of a shape on so many observations, in a few regions where none is missing."""
+        rows = self._near(size)
+        some = self.data if len(rows) == len(self.data) else self.data.take(rows)
+        counted = np.arange(len(rows)) if self.held is None else np.flatnonzero(np.isin(rows, self.held))
+        if not len(counted):
+            counted = np.arange(len(rows))
         seeds = self.rng.randint(2**31 - 1, size=int(shape.n_trees)).tolist()
-        return Comparison(*sample, shape.apply(self.settings), seeds)
+        return Comparison(
+            some, counted, self.loss.take(rows[counted]), shape.apply(self.settings), seeds
+        )  # fmt: skip
 
-
-def meet(
-    contest: Contest, candidates: list[Candidate], alphas: tuple[float, ...], work: float
-) -> list[Candidate]:
-    """Compare candidates on more points and with larger leaves; the best first.
-
-    Multiples of a candidate's alpha are tried, and where the best is at an end, one more beyond it.
-    """
-    size = _meeting_size(contest, 2 * len(candidates) * len(alphas), work)
-    leaf = min(_MEETING, size)
-    comparison = contest.compare_on(contest.sample(size), Shape(2, leaf, leaf // 8 or 1))
-    for candidate in candidates:
-        ridges = [candidate.alpha * factor for factor in alphas]
-        losses = comparison.losses(candidate.kernel, ridges)
-        best = int(np.argmin(losses))
-        if len(ridges) > 1 and best in (0, len(ridges) - 1):
-            ridges.append(ridges[best] * (alphas[1] / alphas[0]) ** (1 if best else -1))
-            losses += comparison.losses(candidate.kernel, ridges[-1:])
-            best = int(np.argmin(losses))
-        candidate.alpha, candidate.loss = ridges[best], losses[best]
-    return sorted(candidates, key=lambda candidate: candidate.loss)
-
-
-def _meeting_size(contest: Contest, runs: int, work: float) -> int:
-    """As many points as so many runs with work and memory allow, but 2000 at least if there are as many."""
-    points, leaf = contest.data.points, _MEETING
-    d, size = points.values_per_point or UNKNOWN, len(points)
-    each = 4 * points.dtype.itemsize * (leaf + leaf // 8)  # bytes of a point
-    while size > 2000 and (
-        runs * 1.5 * tree_work(size, d, leaf, leaf // 8) > work or size * each > contest.limits.memory
-    ):
-        size = int(size / 1.2)
-    return size
+    def _near(self, size: int) -> np.ndarray:
+        points, n = self.data.points, len(self.data)
+        if size >= n:
+            return np.arange(n)
+        if not isinstance(points, VectorPoints):
+            return np.sort(self.rng.permutation(n)[:size])
+        parts = regions(points, -(-size // _REGIONS), as_random(self.rng.randint(2**31 - 1)))
+        few = self.rng.permutation(len(parts))[:_REGIONS]
+        return np.sort(torch.cat([parts[i] for i in few]).cpu().numpy())

@@ -15,8 +15,8 @@ from hck.hierarchy.blueprint import Blueprint
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.inputs import looks_like_objects, real_array
 from hck.points import PointsLike, as_points, as_tensor
-from hck.selection.isotropic import stretched
 from hck.selection.left_out import left_out_each
+from hck.selection.tuning import stretched
 from hck.settings import Option, Settings
 
 SCORES = ("left_out", "gcv")

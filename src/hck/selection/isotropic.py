@@ -1,5 +1,6 @@
-"""One lengthscale for all features: a grid, refined once."""
+"""One lengthscale for all features: the best multiple of a typical distance."""
 
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -7,14 +8,15 @@ import torch
 from sklearn.metrics.pairwise import euclidean_distances
 from torch import Tensor
 
+from hck.backend.parallel import parallel_map
 from hck.hierarchy.blueprint import mean_variance
-from hck.kernels import Kernel, make_kernel
+from hck.kernels import make_kernel
 from hck.points import DensePoints, Points, SparsePoints, VectorPoints
 from hck.selection.candidate import Candidate
-from hck.selection.contest import SCOUTS, Contest
+from hck.selection.contest import Comparison
+from hck.selection.tuning import tune
 
-_FACTORS = tuple(2.0**k for k in range(-4, 3))  # lengthscales, times a typical distance
-ALPHAS = (1e-3, 1e-2, 1e-1, 1.0)  # times the mean of k(x, x)
+_ALPHA = 0.03  # to start from, times the mean of k(x, x)
 
 # Units of the features (d,) in which there is one lengthscale for all, by what they are called; None for the
 # features as they are.
@@ -22,55 +24,40 @@ Units: TypeAlias = dict[str, Tensor | None]
 
 
 def isotropic(
-    contest: Contest, names: list[str], units: Units, alphas: list[float] | None
+    comparison: Comparison, names: list[str], units: Units, alpha: float | None, tries: int
 ) -> list[Candidate]:
-    """For each kernel the best unit, lengthscale and alpha of a grid that is refined once; the best first.
+    """For each kernel its best unit, lengthscale and alpha; the best first.
 
-    The first kernel tries all units, the others those in which the first was best. Alphas that are None are
-    to be chosen.
+    The first kernel tries all units, the others that in which the first was best, from where it ended. An
+    alpha that is None is to be chosen.
     """
-    comparison = contest.compare_on(contest.sample(SCOUTS))
     points = comparison.some.points
 
-    def attempt(name: str, kernel: Kernel, called: str, ridges: tuple[float, ...]) -> Candidate:
-        given = alphas or [alpha * mean_variance(kernel, points) for alpha in ridges]
-        alpha, loss = comparison.best(kernel, given)
-        return Candidate(kernel, alpha, f"{name} with one lengthscale{called}", name, loss)
+    def start(name: str, called: str, scale: float | Tensor) -> Candidate:
+        kernel = make_kernel(name, scale)
+        ridge = _ALPHA * mean_variance(kernel, points) if alpha is None else alpha
+        return Candidate(kernel, ridge, f"{name} with one lengthscale{called}", name)
 
-    found: list[Candidate] = []
-    where = {called: _lengthscales(points, unit) for called, unit in units.items()}
-    for name in names:
-        tried = {
-            called: _best([attempt(name, make_kernel(name, scale), called, ALPHAS) for scale in scales])
-            for called, scales in where.items()
-        }
-        best, called = min(((each, called) for called, each in tried.items()), key=lambda pair: pair[0].loss)
-        usual = best.alpha / mean_variance(best.kernel, points)
-        near = [stretched(best.kernel, step) for step in (2**-0.5, 2**0.5)]
-        around = (usual / 3, usual, usual * 3)
-        found.append(_best([best, *(attempt(name, kernel, called, around) for kernel in near)]))
-        where = {called: where[called]}
+    def tuned(candidate: Candidate) -> Candidate:
+        return tune(comparison, candidate, tries, alpha is None)
+
+    firsts = [start(names[0], called, _typical(points, unit)) for called, unit in units.items()]
+    first = min(parallel_map(tuned, firsts, points.device), key=lambda candidate: candidate.loss)
+    scale, ridge = first.kernel.parameters()["lengthscale"], first.alpha / mean_variance(first.kernel, points)
+    called = first.origin.partition("one lengthscale")[2]
+    others = [start(name, called, scale) for name in names[1:]]
+    if alpha is None:
+        others = [replace(each, alpha=ridge * mean_variance(each.kernel, points)) for each in others]
+    found = [first, *parallel_map(tuned, others, points.device)]
     return sorted(found, key=lambda candidate: candidate.loss)
 
 
-def _best(candidates: list[Candidate]) -> Candidate:
-    return min(candidates, key=lambda candidate: candidate.loss)
-
-
-def _lengthscales(points: Points, unit: Tensor | None) -> list[float | Tensor]:
-    """Lengthscales around the typical distance between points whose features are in some units."""
+def _typical(points: Points, unit: Tensor | None) -> float | Tensor:
+    """Half of the typical distance between points, in some units of the features, times these."""
     if unit is None:
-        typical = typical_distance(points)
-        return [factor * typical for factor in _FACTORS]
+        return typical_distance(points) / 2
     assert isinstance(points, VectorPoints)
-    typical = typical_distance(points.scaled(1 / unit))
-    return [factor * typical * unit.cpu().double() for factor in _FACTORS]
-
-
-def stretched(kernel: Kernel, factor: float) -> Kernel:
-    """The kernel with all lengthscales times a factor."""
-    scales = {name: value for name, value in kernel.parameters().items() if name.endswith("lengthscale")}
-    return kernel.with_parameters({name: value * factor for name, value in scales.items()})
+    return typical_distance(points.scaled(1 / unit)) / 2 * unit.cpu().double()
 
 
 def typical_distance(points: Points, most: int = 1000) -> float:

@@ -129,7 +129,9 @@ def _gradient(
     weight.diagonal(dim1=1, dim2=2).zero_()
     by_place = torch.stack(
         [
-            _by_manhattan(each, part) if formula.manhattan else 4 * (part.sum(1, keepdim=True) * each - part @ each)
+            _by_manhattan(each, part)
+            if formula.manhattan
+            else 4 * (part.sum(1, keepdim=True) * each - part @ each)
             for formula, each, part in zip(formulas, z, weight, strict=True)
         ]
     )

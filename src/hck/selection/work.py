@@ -19,17 +19,20 @@ UNKNOWN = 500  # features that a value of a kernel costs as much as, where point
 
 OF_A_RANK = ("nystrom", "fourier", "tapered")  # approximations without a tree, whose rank is chosen
 _RATIO = 8  # leaf size over rank
-_SHARE = {"fast": 0.2, "balanced": 1.0, "best": 8.0}
+SCOUTING = Shape(1, 512, 64)  # trees with which kernels are first compared
+_SHARE = {"fast": 1.0, "balanced": 2.5, "best": 12.0}
+_LEAST = 500  # points: fewer are worth as much work
 
 
 def allowed_work(fit_time: str | float, n: int, device: torch.device) -> float:
     """Operations that a fit may take in some seconds, or with a name: "fast", "balanced" or "best".
 
-    Balanced is half a minute and a minute for every 120,000 points on two cores; on a GPU four times as much
-    work is done, in less time.
+    On two cores fast is a second for 2,000 points, three for 8,000, a minute for 460,000; on a GPU four times
+    as much work is done, in less time.
     """
     if isinstance(fit_time, str):
-        return _SHARE[fit_time] * kind_of(device).more_work * KINDS["cpu"].rate * (30 + n / 2000)
+        seconds = _SHARE[fit_time] * (max(n, _LEAST) / 2000) ** 0.75
+        return kind_of(device).more_work * KINDS["cpu"].rate * seconds
     return float(fit_time) * kind_of(device).rate
 
 
@@ -46,6 +49,38 @@ def features_within(n: int, work: float) -> int:
     while n * (rank * 1.1) ** 2 + 10 * (rank * 1.1) ** 3 <= work:
         rank = int(rank * 1.1)
     return rank
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried to find a kernel."""
+
+    kernels: int  # that learn a lengthscale for each feature
+    matrices: int  # kernels that learn a matrix
+    steps: int  # for a matrix
+    size: int  # of neighbourhoods
+    tries: int  # of a scale and a ridge for a candidate
+    scouts: int  # observations that candidates are tried on
+
+    @classmethod
+    def within(cls, work: float, points: Points) -> "Effort":
+        """As much as is allowed; a GPU does more of it at once."""
+        share = work / (1e11 * kind_of(points.device).more_work)
+        kernels, matrices = (
+            (1, 1) if share < 0.5 else (2, 1) if share < 2 else (4, 2) if share < 10 else (4, 3)
+        )
+        tries = 6 if share < 0.5 else 8 if share < 2 else 10
+        trials = 1.5 * tries * (kernels + matrices + 2)
+        d = points.values_per_point or UNKNOWN
+        scouts = 0.5 * work / (trials * 3 * tree_work(1, d, SCOUTING.leaf_size or 1, SCOUTING.rank))
+        return cls(
+            kernels,
+            matrices,
+            steps=int(min(400, max(150, 300 * share**0.3))),
+            size=200 if share < 10 else 400,
+            tries=tries,
+            scouts=int(min(16_000, max(1000, scouts))),
+        )
 
 
 @dataclass(frozen=True)
