@@ -1,5 +1,7 @@
 """Kernel ridge regression for any targets: what the regressor and the classifier share."""
 
+import math
+import time
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -143,7 +145,9 @@ class RidgeEstimator(HCKEstimator):
         """Choose what was not given."""
         n, device = len(data), data.points.device
         memory = resolve_budget(self.memory_budget, device)
-        limits = Limits(allowed_work(self.fit_time, n, device) / 2, memory)
+        seconds = math.inf if isinstance(self.fit_time, str) else float(self.fit_time)
+        work, deadline = allowed_work(self.fit_time, n, device), time.perf_counter() + seconds
+        limits = Limits(work / 2, memory, deadline)
         settings = self._settings(Shape(1, self.leaf_size, 1))  # the rank is that of `_given`, or chosen
         return select(self._given(), Contest(data, loss, settings, limits, rng), units)
 

@@ -32,15 +32,16 @@ def anisotropic(
     near = Neighbourhoods.of(data, as_random(contest.rng.randint(2**31 - 1)))
     unit = torch.from_numpy(1 / start_lengthscales(points))
     given = 0.1 if alpha is None else alpha
-    starts = [Metric(name, unit, alpha=given) for name in names]
+    starts = [Metric(name, unit, alpha=given, mixed=mixed) for name in names for mixed in (False, True)]
     each = Lesson("each", rate=_RATE, size=effort.size, fixed=alpha is not None)
     learned = learn_metrics(starts, each, near)
     found = _tuned(comparison, learned, alpha, effort.tries)
     if points.n_features > _MOST_ROWS or not effort.matrices:
         return sorted(found, key=lambda candidate: candidate.loss)
-    order = sorted(range(len(names)), key=lambda i: found[i].loss)[: effort.matrices]
+    order = sorted(range(len(starts)), key=lambda i: found[i].loss)[: effort.matrices]
+    starts = [replace(learned[i], mixed=mixed) for i in order for mixed in (False, True)]
     lesson = replace(each, form="matrix", steps=effort.steps, rate=_MATRIX_RATE)
-    whole = learn_metrics([learned[i] for i in order], lesson, near)
+    whole = learn_metrics(starts, lesson, near)
     found += _tuned(comparison, whole, alpha, effort.tries)
     return sorted(found, key=lambda candidate: candidate.loss)
 
@@ -59,4 +60,5 @@ def _candidate(metric: Metric, comparison: Comparison, alpha: float | None) -> C
     else:
         kernel, form = make_kernel(name, 1.0, matrix), "a matrix as its metric"
     ridge = metric.alpha * mean_variance(kernel, comparison.some.points) if alpha is None else alpha
+    form += ", learned near and far" if metric.mixed else ""
     return Candidate(kernel, ridge, f"{name} with {form}", name, many=True)

@@ -1,5 +1,6 @@
 """Choose kernel, lengthscales, ridge and shape: candidates compete on leave-one-out loss."""
 
+import math
 import time
 from dataclasses import asdict, replace
 
@@ -29,7 +30,8 @@ KERNELS = ("matern32", "matern12", "gaussian", "laplace")  # that "auto" chooses
 AROUND = (0.3, 1.0, 3.0)  # multiples of an alpha to try
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)  # the same, for a kernel that is given
 _SCOUTS = 4000  # observations on which the ridge of a kernel that is given is looked for
-_MEETING = 1024  # the size of leaves where candidates meet
+_PART = 0.8  # of the time that is left, since larger leaves and left-out values take longer
+_SMALLEST, _MEETING = 384, 1536  # sizes of leaves where candidates meet
 _BLENDED = 3  # candidates at most whose predictions are averaged
 _REFINED = 20_000  # observations on which the ridge of approximations without a tree is chosen
 
@@ -46,10 +48,11 @@ def given_kernel(kernel: KernelLike, lengthscale: ArrayLike | None) -> Kernel | 
 def select(given: Given, contest: Contest, units: Units) -> Selection:
     """Choose what is not given, with the limits of the contest; training may take as much again."""
     start, name = time.perf_counter(), str(contest.settings.approximation)
-    shape, blends = _shape(given, contest)
     if isinstance(given.kernel, Kernel) and given.alpha is not None:
+        shape, _ = _shape(given, contest)
         return Selection(given.kernel, given.alpha, **asdict(shape), approximation=name)
     best, met, notes = choose(contest, given.kernel, given.alpha, units)
+    shape, blends = _shape(given, contest)
     if given.alpha is None and name in OF_A_RANK:
         best.alpha = _refine(best, contest, shape)
         notes.append(f"with this approximation: alpha {best.alpha:.3g}")
@@ -66,6 +69,9 @@ def select(given: Given, contest: Contest, units: Units) -> Selection:
 def _shape(given: Given, contest: Contest) -> tuple[Shape, bool]:
     """The size of what is trained, and whether several candidates are: each has half of the work then."""
     points, limits = contest.data.points, contest.limits
+    if contest.pace and limits.deadline < math.inf:
+        left = max(limits.deadline - time.perf_counter(), 0.2 * limits.work / contest.pace)
+        limits = replace(limits, work=_PART * left * contest.pace)
     shape = final_shape(given, contest.settings, points, limits)
     if not given.blends:
         return shape, False
@@ -98,7 +104,7 @@ def _choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: 
     names = list(KERNELS) if kernel == "auto" else [kernel]
     effort = Effort.within(work, points)
     names = names[: effort.kernels]
-    contest = contest.hold_out()
+    contest.hold_out()
     comparison = contest.compare_on(effort.scouts, SCOUTING)
     found = isotropic(comparison, names, units, alpha, effort.tries + 4)
     notes.append(f"one lengthscale: {time.perf_counter() - start:.1f} s")
@@ -133,25 +139,36 @@ def meet(
     contest: Contest, candidates: list[Candidate], factors: tuple[float, ...], work: float
 ) -> list[Candidate]:
     """Compare candidates on more points and with larger leaves, with multiples of alpha; the best first."""
-    size = _meeting_size(contest, 2 * len(candidates) * len(factors), work)
-    leaf = min(_MEETING, size)
-    comparison = contest.compare_on(size, Shape(2, leaf, leaf // 8 or 1))
-    return sorted(
-        (tune_ridge(comparison, candidate, factors) for candidate in candidates),
-        key=lambda candidate: candidate.loss,
-    )
+    size, leaf = _meeting(contest, len(candidates) * len(factors), work)
+    comparison, start = contest.compare_on(size, Shape(1, leaf, leaf // 8 or 1)), time.perf_counter()
+    met = [tune_ridge(comparison, candidate, factors) for candidate in candidates]
+    done = len(candidates) * len(factors) * tree_work(size, _width(contest), leaf, leaf // 8 or 1)
+    contest.pace = done / (time.perf_counter() - start)
+    return sorted(met, key=lambda candidate: candidate.loss)
 
 
-def _meeting_size(contest: Contest, runs: int, work: float) -> int:
-    """As many points as so many runs with work and memory allow, but 2000 at least if there are as many."""
-    points, leaf = contest.data.points, _MEETING
-    d, size = points.values_per_point or UNKNOWN, len(points)
-    each = 4 * points.dtype.itemsize * (leaf + leaf // 8)  # bytes of a point
-    while size > 2000 and (
-        runs * 1.5 * tree_work(size, d, leaf, leaf // 8) > work or size * each > contest.limits.memory
-    ):
+def _width(contest: Contest) -> int:
+    return contest.data.points.values_per_point or UNKNOWN
+
+
+def _meeting(contest: Contest, runs: int, work: float) -> tuple[int, int]:
+    """How many points so many runs with work and memory allow, and how large their leaves may be.
+
+    All points, if possible; then larger leaves; but 2000 points at least, if there are as many.
+    """
+    points = contest.data.points
+    d, size, leaf = _width(contest), len(points), min(_MEETING, len(points))
+
+    def fits() -> bool:
+        each = 4 * points.dtype.itemsize * (leaf + leaf // 8)  # bytes of a point
+        cost = runs * 1.2 * tree_work(size, d, leaf, leaf // 8 or 1)
+        return cost <= work and size * each <= contest.limits.memory
+
+    while leaf > _SMALLEST and not fits():
+        leaf = max(_SMALLEST, int(leaf / 1.2))
+    while size > 2000 and not fits():
         size = int(size / 1.2)
-    return size
+    return size, min(leaf, size)
 
 
 def tuned_alpha(contest: Contest, kernel: Kernel) -> Candidate:

@@ -21,7 +21,7 @@ from hck.selection.work import Limits
 from hck.settings import Settings
 
 FLAT = ("compositional", "independent")  # whose trees are as flat where kernels are compared
-_HELD_OUT = (0.2, 4000)  # of the observations: this part, and the most
+_HELD_OUT = (0.3, 6000)  # of the observations: this part, and the most
 _REGIONS = 4  # that a comparison is made in
 
 
@@ -77,12 +77,13 @@ class Contest:
     limits: Limits
     rng: np.random.RandomState
     held: np.ndarray | None = None  # None: all
+    pace: float = 0.0  # operations per second of what was compared last
 
-    def hold_out(self) -> "Contest":
-        """The same, with some rows held out."""
+    def hold_out(self) -> None:
+        """Hold some rows out."""
         n, (part, most) = len(self.data), _HELD_OUT
         count = min(most, max(round(part * n), min(200, n // 2)))
-        return replace(self, held=np.sort(self.rng.permutation(n)[:count]))
+        self.held = np.sort(self.rng.permutation(n)[:count])
 
     def shaping(self) -> Observations:
         """The observations that may shape candidates."""

@@ -1,9 +1,9 @@
 """A metric for a kernel, learned on neighbourhoods: one lengthscale, one per feature, or a matrix.
 
 Each step takes a fresh neighbourhood and moves along the gradient of its log-likelihood, so that all points
-shape the metric. With the scaled kernel matrix K = s k + noise, G = ∂ℓ/∂K = (c K⁻¹ − K⁻¹ y yᵀ K⁻¹) / 2 for c
-columns of y, and H = s G ∘ ∂k/∂r² the gradient by the placed points Z = X L is 4 (diag(H 1) − H) Z, and by the
-matrix L it is Xᵀ of that.
+shape the metric. With K = s k + noise and c columns of y, G = ∂ℓ/∂K = (c K⁻¹ − K⁻¹ y yᵀ K⁻¹) / 2 for minus
+the log-likelihood ℓ. With H = s G ∘ ∂k/∂r² the gradient by the placed points Z = X L is 4 (diag(H 1) − H) Z,
+and by the matrix L it is Xᵀ of that.
 """
 
 import math
@@ -27,12 +27,13 @@ _FIRST, _SECOND = 0.9, 0.99  # moments of Adam
 
 @dataclass(frozen=True)
 class Metric:
-    """A kernel in a metric, with its ridge: k(‖Lᵀ(x − x')‖), L a matrix (d, k) or the diagonal (d,) of one."""
+    """A kernel k(‖Lᵀ(x − x')‖) with its ridge; L is a matrix (d, k), or the diagonal (d,) of one."""
 
     name: str  # of the kernel
     matrix: Tensor
     scale: float = 1.0  # times k, where y has the variance 1
     alpha: float = 0.1  # the noise over the scale
+    mixed: bool = False  # every other step of learning takes points from everywhere
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,6 @@ class Lesson:
     steps: int = 100
     rate: float = 0.1  # of logarithms of lengthscales, or of a matrix's elements relative to them
     size: int = 200  # of a neighbourhood
-    random_too: bool = False  # every other step takes points from everywhere
     fixed: bool = False  # the ridge
 
 
@@ -74,9 +74,10 @@ def _learn(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[M
     theta = torch.eye(start.shape[-1]).to(start).repeat(len(start), 1, 1) if whole else start.log()
     steps = _Adam(lesson), _Adam(replace(lesson, rate=min(lesson.rate, 0.05)))
     size = min(lesson.size, len(data.x))
+    mixed = torch.tensor([each.mixed for each in starts], device=data.x.device)
     for step in range(lesson.steps):
         metric = (start[..., None] * theta if start.ndim == 2 else start @ theta) if whole else theta.exp()
-        rows = data.draw(step, metric, size, near=not (lesson.random_too and step % 2))
+        rows = data.draw(step, metric, size, mixed if step % 2 else None)
         x, y, noise = data.x[rows], data.y[rows], data.noise[rows]
         x = x - x.mean(1, keepdim=True)
         by_place, by_level, z = _gradient(placed(x, metric), y, noise, formulas, levels, lesson.fixed)
@@ -127,14 +128,10 @@ def _gradient(
     )  # fmt: skip
     weight = weight.mul_(slopes).mul_(scale)
     weight.diagonal(dim1=1, dim2=2).zero_()
-    by_place = torch.stack(
-        [
-            _by_manhattan(each, part)
-            if formula.manhattan
-            else 4 * (part.sum(1, keepdim=True) * each - part @ each)
-            for formula, each, part in zip(formulas, z, weight, strict=True)
-        ]
-    )
+    by_place = 4 * (weight.sum(2, keepdim=True) * z - weight @ z)
+    for i, formula in enumerate(formulas):
+        if formula.manhattan:
+            by_place[i] = _by_manhattan(z[i], weight[i])
     share = torch.where(wrong == 0, 1 / (z.shape[1] * columns), 0.0)
     known = (wrong == 0)[:, None]
     return (

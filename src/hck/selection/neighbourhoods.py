@@ -1,6 +1,7 @@
 """Sets of near points, which show what a random sample has lost: the data at their full density."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from hck.partition import make_tree
 from hck.points import DensePoints, Points
 from hck.selection.observations import Observations
 
-_REGION = 2**18  # numbers of a region, in which the points nearest to one of them are looked for
+_REGION = 2**17  # numbers of a region, in which the points nearest to one of them are looked for
 
 
 @dataclass(frozen=True)
@@ -39,24 +40,25 @@ class Neighbourhoods:
             points.x[order].double(),
             y[order],
             noise[order],
-            [slice(*pair) for pair in zip(ends, ends[1:], strict=False)],
+            [slice(*pair) for pair in pairwise(ends)],
             random.child(1),
         )
 
-    def draw(self, step: int, metric: Tensor, size: int, near: bool) -> Tensor:
+    def draw(self, step: int, metric: Tensor, size: int, anywhere: Tensor | None = None) -> Tensor:
         """Rows (metrics, size): the points nearest to one of them, by each metric, or any points.
 
-        Metrics are (metrics, d) or (metrics, d, k); features are multiplied by them.
+        Metrics are (metrics, d) or (metrics, d, k); features are multiplied by them. `anywhere`, (metrics,),
+        says which metrics take any points.
         """
         random, n, device = self.random.child(step), len(self.x), self.x.device
-        if not near:
-            return random.permutation(n, device)[:size].expand(len(metric), -1)
         centre = int(random.uniform((1,), torch.device("cpu"))[0] * n)
         region = next(part for part in self.regions if part.start <= centre < part.stop)
         away = placed(self.x[region] - self.x[centre], metric)
-        count = min(size, region.stop - region.start)
-        found = torch.topk(away.square().sum(-1), count, largest=False, sorted=False).indices
-        return found + region.start
+        size = min(size, region.stop - region.start)
+        found = torch.topk(away.square().sum(-1), size, largest=False, sorted=False).indices + region.start
+        if anywhere is None:
+            return found
+        return torch.where(anywhere[:, None], random.child(1).integers(n, size, device), found)
 
 
 def placed(x: Tensor, metric: Tensor) -> Tensor:

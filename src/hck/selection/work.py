@@ -51,6 +51,11 @@ def features_within(n: int, work: float) -> int:
     return rank
 
 
+# Kernels that learn lengthscales, those that learn a matrix, tries, and points of a neighbourhood, each up to
+# some multiple of 10¹¹ operations.
+_EFFORTS = ((0.5, 1, 1, 6, 128), (2, 2, 1, 8, 128), (10, 3, 2, 10, 200), (math.inf, 4, 3, 12, 400))
+
+
 @dataclass(frozen=True)
 class Effort:
     """How much is tried to find a kernel."""
@@ -66,18 +71,15 @@ class Effort:
     def within(cls, work: float, points: Points) -> "Effort":
         """As much as is allowed; a GPU does more of it at once."""
         share = work / (1e11 * kind_of(points.device).more_work)
-        kernels, matrices = (
-            (1, 1) if share < 0.5 else (2, 1) if share < 2 else (4, 2) if share < 10 else (4, 3)
-        )
-        tries = 6 if share < 0.5 else 8 if share < 2 else 10
-        trials = 1.5 * tries * (kernels + matrices + 2)
+        kernels, matrices, tries, size = next(each[1:] for each in _EFFORTS if share < each[0])
+        trials = tries * (2 * kernels + 2 * matrices + 3)
         d = points.values_per_point or UNKNOWN
-        scouts = 0.5 * work / (trials * 3 * tree_work(1, d, SCOUTING.leaf_size or 1, SCOUTING.rank))
+        scouts = 0.5 * work / (trials * tree_work(1, d, SCOUTING.leaf_size or 1, SCOUTING.rank))
         return cls(
             kernels,
             matrices,
-            steps=int(min(400, max(150, 300 * share**0.3))),
-            size=200 if share < 10 else 400,
+            steps=int(min(400, max(150, 250 * share**0.3))),
+            size=size,
             tries=tries,
             scouts=int(min(16_000, max(1000, scouts))),
         )
@@ -89,6 +91,7 @@ class Limits:
 
     work: float  # operations
     memory: float = math.inf  # bytes, beside the data
+    deadline: float = math.inf  # by `time.perf_counter`, where seconds count instead of operations
 
 
 def final_shape(given: Given, settings: Settings, points: Points, limits: Limits) -> Shape:
