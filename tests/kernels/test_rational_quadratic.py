@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RationalQuadratic as SklearnRationa
 from hck import HCKGaussianProcessRegressor, HCKRegressor
 from hck.kernels import Gaussian, RationalQuadratic, make_kernel
 from hck.points import KernelBlocks, as_points
-from hck.selection.isotropic import stretched
+from hck.selection.tuning import stretched
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 Y = np.sin(X[:, 0]) + X[:, 1] + 0.1 * np.random.default_rng(1).normal(size=60)

@@ -1,13 +1,8 @@
-"""Losses of left-out observations: gradients against central differences, weights against copies."""
+"""Losses of left-out observations: weights against copies."""
 
 import numpy as np
 import pytest
-import torch
 
-from hck.kernels import Gaussian, Laplace, Matern
-from hck.points import as_points
-from hck.selection import Observations, Space
-from hck.selection.left_out import left_out_loss
 from hck.selection.loss import Calibration, InUnits, LogLoss, SquaredError
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -25,54 +20,6 @@ LOSSES = {
 
 def columns(name):
     return {"two classes": 1, "three classes": 3}.get(name, 2)
-
-
-@pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("unit", [False, True])
-def test_gradient_by_predictions(name, unit):
-    k = columns(name)
-    loss = InUnits(LOSSES[name], np.full(k, 0.7), np.full(k, 0.1)) if unit else LOSSES[name]
-    predicted = RNG.normal(size=(50, k))
-    value, gradient = loss.with_gradient(predicted)
-    assert value == loss(predicted)
-    assert gradient.shape == predicted.shape
-    for i, j in ((0, 0), (17, k - 1)):
-        ends = []
-        for step in (1e-5, -1e-5):
-            moved = predicted.copy()
-            moved[i, j] += step
-            ends.append(loss(moved))
-        # the slope is only found to some digits
-        assert gradient[i, j] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-3, abs=1e-5)
-
-
-@pytest.mark.parametrize("kernel", [Matern([0.5, 1.0, 2.0]), Gaussian(0.7), 2.0 * Laplace([1.0, 2.0, 0.5])])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_gradient_by_parameters(kernel, weighted):
-    y = np.stack([np.sin(6 * X[:, 0]), X[:, 1]], 1) + 0.1 * RNG.normal(size=(50, 2))
-    noise = torch.from_numpy(RNG.uniform(0.5, 2, 50)) if weighted else None
-    sample, loss = Observations(as_points(X), torch.from_numpy(y), noise=noise), SquaredError(y)
-    space = Space.of(kernel, 0.05)
-    value, gradient = left_out_loss(space, space.start, sample, loss)
-    assert value < 1
-    for i in range(len(gradient)):
-        step = np.zeros_like(space.start)
-        step[i] = 1e-5
-        ends = [left_out_loss(space, space.start + s * step, sample, loss)[0] for s in (1, -1)]
-        assert gradient[i] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-8)
-
-
-def test_left_out_predictions_are_those_of_the_others():
-    y = np.sin(6 * X[:, :1])
-    sample = Observations(as_points(X), torch.from_numpy(y))
-    space = Space.of(Matern(0.5), 0.1)
-    k = Matern(0.5)(X)
-    errors = []
-    for i in range(50):
-        rest = np.delete(np.arange(50), i)
-        errors.append(k[i, rest] @ np.linalg.solve(k[np.ix_(rest, rest)] + 0.1 * np.eye(49), y[rest]) - y[i])
-    expected = np.mean(np.square(errors)) / y.var()
-    assert left_out_loss(space, space.start, sample, SquaredError(y))[0] == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", LOSSES)

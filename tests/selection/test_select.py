@@ -1,5 +1,6 @@
 """What is chosen, as functions of plain values: no estimator is needed."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +11,13 @@ from hck.errors import NotPositiveDefiniteError
 from hck.kernels import CallableKernel, Gaussian, Matern
 from hck.points import as_points
 from hck.selection import Candidate, Observations
-from hck.selection.auto import given_kernel, refined_alpha, select
+from hck.selection.auto import given_kernel, meet, refined_alpha, select
 from hck.selection.candidate import Given, Shape
-from hck.selection.contest import Contest, meet
-from hck.selection.isotropic import isotropic, stretched, typical_distance
+from hck.selection.contest import Contest
+from hck.selection.isotropic import isotropic, typical_distance
 from hck.selection.loss import SquaredError
-from hck.selection.work import Limits
+from hck.selection.tuning import stretched, tune, tune_ridge
+from hck.selection.work import SCOUTING, Effort, Limits
 from hck.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -71,7 +73,8 @@ def test_nothing_to_choose():
 @pytest.mark.parametrize("alpha", [None, 0.05])
 def test_a_kernel_of_a_name(alpha):
     found = select(Given("matern32", alpha, rank=32), contest(), {"": None})
-    assert found.kernel.parameters()["lengthscale"].shape == (2,)
+    assert found.kernel.label == "Matérn 3/2"
+    assert {each.many for each in found.candidates} == {False, True}
     assert alpha is None or found.alpha == alpha
     assert found.candidates[0].loss < 0.1
     assert not found.blend
@@ -121,7 +124,8 @@ def test_units_compete():
     unit = torch.tensor([1.0, 100.0], dtype=torch.float64)
     here = contest()
     here.data.points = as_points(X * unit.numpy())
-    found = isotropic(here, ["gaussian", "matern32"], {"": None, " in units": unit}, None)
+    comparison = here.compare_on(300, SCOUTING)
+    found = isotropic(comparison, ["gaussian", "matern32"], {"": None, " in units": unit}, None, 10)
     assert [each.loss for each in found] == sorted(each.loss for each in found)
     assert all(each.origin.endswith("in units") for each in found)
 
@@ -130,7 +134,65 @@ def test_meeting_goes_on_beyond_the_end():
     """The best of the alphas is the largest of those that are tried, so that a larger one is tried too."""
     candidate = Candidate(Matern(0.3), 1e-4, "")
     (found,) = meet(contest(), [candidate], (0.1, 1.0, 10.0), 1e9)
-    assert found.alpha == pytest.approx(1e-2)
+    assert found.alpha in (pytest.approx(1e-2), pytest.approx(1e-1))
+
+
+def test_tuning_finds_scale_and_ridge():
+    comparison = contest().compare_on(300, SCOUTING)
+    far = Candidate(Matern(30.0), 1e2, "")
+    found = tune(comparison, far, 40)
+    assert found.loss < 0.05 < tune(comparison, far, 1).loss
+    assert found.kernel.lengthscale < 30
+    assert tune(comparison, far, 40, ridge_too=False).alpha == 1e2
+
+
+def test_ridges_are_looked_for_beyond_the_end():
+    comparison = contest().compare_on(300, SCOUTING)
+    found = tune_ridge(comparison, Candidate(Matern(0.5), 1e-6, ""), (1.0, 10.0, 100.0))
+    assert found.alpha > 1e-4
+
+
+# What counts ---------------------------------------------------------------------------------------------
+
+
+def test_held_out_observations_shape_nothing():
+    here = contest()
+    here.hold_out()
+    assert len(here.held) == 150  # half of so few
+    assert len(here.shaping()) == 150
+    assert not np.isin(here.shaping().y.numpy(), here.data.y.numpy()[here.held]).any()
+    comparison = here.compare_on(10**6, SCOUTING)
+    np.testing.assert_array_equal(comparison.counted, here.held)
+
+
+def test_a_comparison_takes_whole_regions():
+    here = contest()
+    here.hold_out()
+    comparison = here.compare_on(100, SCOUTING)
+    assert 40 <= len(comparison.some) <= 100
+    assert 0 < len(comparison.counted) < len(comparison.some)
+    # the loss is that of the observations that count
+    predicted = np.zeros((len(comparison.counted), 1))
+    expected = comparison.some.y.numpy()[comparison.counted]
+    np.testing.assert_allclose(comparison.loss.observed, expected)
+    assert np.isfinite(comparison.loss(predicted))
+
+
+def test_more_work_is_more_effort():
+    least, most = Effort.within(1e9, POINTS), Effort.within(1e13, POINTS)
+    assert least.kernels < most.kernels
+    assert least.size < most.size
+    assert least.scouts < most.scouts
+
+
+def test_seconds_that_are_left_are_spent():
+    """A deadline that is far away allows larger leaves than one that has passed."""
+    shapes = []
+    for deadline in (0.0, time.perf_counter() + 100):
+        here = contest()
+        here.limits = Limits(1e7, deadline=deadline)
+        shapes.append(select(Given("matern32", None, None, 8), here, {"": None}).shape)
+    assert shapes[0].leaf_size < shapes[1].leaf_size
 
 
 def test_stretched_kernels():

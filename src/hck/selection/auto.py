@@ -116,11 +116,11 @@ def _choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: 
         notes.append(f"metrics: {time.perf_counter() - begin:.1f} s")
     begin = time.perf_counter()
     if len(found) > 1:
-        found = meet(contest, found, (1.0,), 0.3 * work)
+        found = meet(contest, found, (1.0,), 0.2 * work)
     found = _simplest_first(found, contest.loss.margin, notes)
     best = found[0]
     if alpha is None:
-        best = meet(contest, [replace(best)], AROUND, 0.2 * work)[0]
+        best = meet(contest, [replace(best)], AROUND, 0.1 * work)[0]
         notes.append(f"the first on more points, with alpha {best.alpha:.3g}: {best.loss:.5f}")
     notes.append(f"comparison: {time.perf_counter() - begin:.1f} s")
     return best, found, notes

@@ -38,10 +38,6 @@ class Loss(ABC):
     @abstractmethod
     def __call__(self, predicted: np.ndarray) -> float: ...
 
-    @abstractmethod
-    def with_gradient(self, predicted: np.ndarray) -> tuple[float, np.ndarray]:
-        """The loss, and its derivative by each prediction: shape (n, columns)."""
-
 
 class SquaredError(Loss):
     """The mean squared error of y (n, columns), relative to the variance of each column; maybe weighted."""
@@ -55,9 +51,6 @@ class SquaredError(Loss):
     def __call__(self, predicted: np.ndarray) -> float:
         return float((self._unit * (predicted - self.observed) ** 2).sum())
 
-    def with_gradient(self, predicted: np.ndarray) -> tuple[float, np.ndarray]:
-        return self(predicted), 2 * self._unit * (predicted - self.observed)
-
 
 class LogLoss(Loss):
     """The mean of −log p(class) of classes' numbers (n,), after calibration; maybe weighted."""
@@ -66,13 +59,6 @@ class LogLoss(Loss):
 
     def __call__(self, predicted: np.ndarray) -> float:
         return Calibration.fit(predicted, self.observed, self.weight).loss
-
-    def with_gradient(self, predicted: np.ndarray) -> tuple[float, np.ndarray]:
-        calibration = Calibration.fit(predicted, self.observed, self.weight)
-        rest = calibration(predicted)
-        rest[np.arange(len(rest)), self.observed] -= 1
-        rest *= calibration.slope * self.share[:, None]
-        return calibration.loss, rest if predicted.shape[1] > 1 else rest[:, 1:]
 
 
 class InUnits(Loss):
@@ -87,10 +73,6 @@ class InUnits(Loss):
 
     def __call__(self, predicted: np.ndarray) -> float:
         return self.loss(predicted * self.spread + self.centre)
-
-    def with_gradient(self, predicted: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = self.loss.with_gradient(predicted * self.spread + self.centre)
-        return value, gradient * self.spread
 
 
 LOSSES: dict[str, type[Loss]] = {"squared_error": SquaredError, "log_loss": LogLoss}

@@ -80,7 +80,8 @@ def _learn(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[M
         rows = data.draw(step, metric, size, mixed if step % 2 else None)
         x, y, noise = data.x[rows], data.y[rows], data.noise[rows]
         x = x - x.mean(1, keepdim=True)
-        by_place, by_level, z = _gradient(placed(x, metric), y, noise, formulas, levels, lesson.fixed)
+        z = placed(x, metric)
+        by_place, by_level = _gradient(z, y, noise, formulas, levels, lesson.fixed)
         if whole:
             units = x * start[:, None] if start.ndim == 2 else x @ start
             slope = units.mT @ by_place
@@ -106,11 +107,11 @@ def _found(starts: list[Metric], metric: Tensor, levels: Tensor, fixed: bool) ->
 
 def _gradient(
     z: Tensor, y: Tensor, noise: Tensor, formulas: list[Formula], levels: Tensor, fixed: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradient of −log-likelihood of placed points z (metrics, m, k), per value of y.
+) -> tuple[Tensor, Tensor]:
+    """The gradient of minus the log-likelihood of placed points z (metrics, m, k), per value of y.
 
-    By the points, and by the logarithms of scale and noise (metrics, 2); and the points. 0 where the kernel's
-    matrix is not positive definite.
+    By the points, and by the logarithms of scale and noise (metrics, 2). 0 where the kernel's matrix is not
+    positive definite.
     """
     s = _distances(z, formulas)
     values, slopes = (torch.stack(part) for part in zip(*map(_with_slope, formulas, s), strict=True))
@@ -118,6 +119,8 @@ def _gradient(
     matrix = values * scale
     matrix.diagonal(dim1=1, dim2=2).add_(level[:, 0] * noise)
     factor, wrong = torch.linalg.cholesky_ex(matrix)
+    known = wrong == 0
+    factor = torch.where(known[:, None, None], factor, torch.eye(z.shape[1], dtype=z.dtype, device=z.device))
     inverse = torch.cholesky_inverse(factor)
     solved, columns = inverse @ y, y.shape[2]
     weight = (inverse * columns - solved @ solved.mT) / 2
@@ -132,13 +135,8 @@ def _gradient(
     for i, formula in enumerate(formulas):
         if formula.manhattan:
             by_place[i] = _by_manhattan(z[i], weight[i])
-    share = torch.where(wrong == 0, 1 / (z.shape[1] * columns), 0.0)
-    known = (wrong == 0)[:, None]
-    return (
-        torch.where(known[..., None], by_place, 0) * share[:, None, None],
-        torch.where(known, by_level, 0) * share[:, None],
-        z,
-    )
+    share = known / (z.shape[1] * columns)
+    return by_place * share[:, None, None], by_level * share[:, None]
 
 
 def _distances(z: Tensor, formulas: list[Formula]) -> Tensor:

@@ -10,6 +10,7 @@ from hck.selection.candidate import Candidate
 from hck.selection.contest import Comparison
 
 _SCALE, _RIDGE = 2**0.5, 3.0  # the least steps, as factors
+_GAIN = 0.999  # a step has to lower the loss to: less leads to where nothing is predicted
 
 
 def tune(comparison: Comparison, candidate: Candidate, tries: int, ridge_too: bool = True) -> Candidate:
@@ -38,7 +39,7 @@ def tune(comparison: Comparison, candidate: Candidate, tries: int, ridge_too: bo
             ridges = ((0, 1), (0, -1)) if ridge_too else ()
             for step in (*ridges, (stride, 0), (-stride, 0)):
                 there = best[0] + step[0], best[1] + step[1]
-                while at(*there) < at(*best):
+                while at(*there) < _GAIN * at(*best):
                     best, moved = there, True
                     there = best[0] + step[0], best[1] + step[1]
     return replace(

@@ -74,7 +74,7 @@ class Effort:
         kernels, matrices, tries, size = next(each[1:] for each in _EFFORTS if share < each[0])
         trials = tries * (2 * kernels + 2 * matrices + 3)
         d = points.values_per_point or UNKNOWN
-        scouts = 0.5 * work / (trials * tree_work(1, d, SCOUTING.leaf_size or 1, SCOUTING.rank))
+        scouts = 0.3 * work / (trials * tree_work(1, d, SCOUTING.leaf_size or 1, SCOUTING.rank))
         return cls(
             kernels,
             matrices,
