@@ -139,11 +139,11 @@ def test_meeting_goes_on_beyond_the_end():
 
 def test_tuning_finds_scale_and_ridge():
     comparison = contest().compare_on(300, SCOUTING)
-    far = Candidate(Matern(30.0), 1e2, "")
+    far = Candidate(Matern(5.0), 1.0, "")
     found = tune(comparison, far, 40)
     assert found.loss < 0.05 < tune(comparison, far, 1).loss
-    assert found.kernel.lengthscale < 30
-    assert tune(comparison, far, 40, ridge_too=False).alpha == 1e2
+    assert found.kernel.lengthscale < 5
+    assert tune(comparison, far, 40, ridge_too=False).alpha == 1.0
 
 
 def test_ridges_are_looked_for_beyond_the_end():
