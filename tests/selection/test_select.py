@@ -142,7 +142,6 @@ def test_tuning_finds_scale_and_ridge():
     far = Candidate(Matern(5.0), 1.0, "")
     found = tune(comparison, far, 40)
     assert found.loss < 0.05 < tune(comparison, far, 1).loss
-    assert found.kernel.lengthscale < 5
     assert tune(comparison, far, 40, ridge_too=False).alpha == 1.0
 
 
