@@ -32,6 +32,7 @@ from hck.points import (
     DensePoints,
     Points,
     SparsePoints,
+    VectorPoints,
     as_points,
     as_points_like,
     features_of,
@@ -236,6 +237,23 @@ class RidgeEstimator(HCKEstimator):
         if self._left_out is None:
             raise ValueError(NOTHING_LEFT_OUT)
         return self._left_out.copy()
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """How much each feature matters: its part of squared distances between training points.
+
+        These are measured in the metric of the kernel. Shape (n_features_in_,), 1 in all.
+        """
+        check_is_fitted(self, "trees_")
+        points = self._trained_points()
+        if not isinstance(points, VectorPoints):
+            raise AttributeError("points that are no vectors have no features")
+        every = torch.arange(len(points), device=points.device)
+        share = points.variance(every, torch.zeros_like(every), 1)[0].double().clamp_min(0).cpu()
+        each = self.selection_.kernel.importances()
+        share = (share if each is None else share * each.double().cpu()).numpy()
+        share = share if self._categories is None else self._categories.of_columns(share, self.n_features_in_)
+        return share / (share.sum() or 1.0)
 
     # Evaluation -------------------------------------------------------------------------------------
 

@@ -61,6 +61,15 @@ class Categories:
             return sp.hstack([encoded, sp.csr_matrix(numbers)], format="csr")
         return np.hstack([encoded.toarray(), numbers])
 
+    def of_columns(self, values: np.ndarray, columns: int) -> np.ndarray:
+        """Sums over what columns were encoded to, for each of them: shape (columns,)."""
+        out, at = np.empty(columns), 0
+        for position, known in zip(self.positions, self.encoder.categories_, strict=True):
+            out[position] = values[at : at + len(known)].sum()
+            at += len(known)
+        out[[i for i in range(columns) if i not in self.positions]] = values[at:]
+        return out
+
     def encoded_names(self) -> list[str]:
         """Of the columns of 0 and 1, one for each category."""
         both = zip(self.names, self.encoder.categories_, strict=True)
