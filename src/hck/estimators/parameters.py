@@ -49,9 +49,9 @@ kernel : str, Kernel or callable, default="auto"
     kernel values between two sets of points, or ``"auto"``, to choose
     between Matérn-3/2, Matérn-1/2, Gaussian and Laplace (Gaussian where a lengthscale is given).
 lengthscale : "auto", float, array-like of shape (n_features,) or None, default="auto"
-    σ of a named kernel: one number, or one per feature; None means 1. ``"auto"``: one for all by
-    leave-one-out loss, or one per feature by likelihood, whichever predicts left-out observations better
-    (for classes: better by a fifth, since labels are not Gaussian).
+    σ of a named kernel: one number, or one per feature; None means 1. ``"auto"``: one for all, one per
+    feature, or a matrix that is learned as the kernel's metric, whichever predicts held-out observations
+    better (for classes: better by a fifth, since labels are not Gaussian).
 alpha : "auto" or float, default="auto"
     λ ≥ 0, the ridge: larger is smoother. ``"auto"``: chosen on left-out observations, for points of mean
     weight.
@@ -60,12 +60,12 @@ scale : {"auto", "standard", "minmax"} or None, default="auto"
     lengthscales are chosen and neither a tree nor landmarks are given, else not. Large sparse data stay
     sparse, and are not centred.
 fit_time : {"fast", "balanced", "best"} or float, default="balanced"
-    How much work may be done, where something is chosen: seconds, roughly, or a name. Balanced takes about
-    half a minute and another for every 60,000 points on two cores; fast a fifth of that, best eight times as
-    much. It is an amount of work rather than a clock, so that results are reproducible; only where memory is
-    short they depend on how much of it is free (see `memory_budget`). Below some seconds, only Matérn-3/2 is
-    tried. Best also averages the predictions of up to three candidates, with the weights that predict
-    left-out observations best (needs `leave_one_out`).
+    How long a fit may take, where something is chosen: seconds, or a name. On two cores fast takes about a
+    second for 2,000 points, three for 8,000 and a minute for 460,000; balanced two and a half times as long,
+    best twelve times. A name is an amount of work rather than a clock, so that results are reproducible; only
+    where memory is short they depend on how much of it is free (see `memory_budget`). Best also averages the
+    predictions of up to three candidates, with the weights that predict left-out observations best (needs
+    `leave_one_out`).
 leave_one_out : bool, default=True
     Whether `fit` also predicts each training point from all others, in closed form, which takes about half as
     long again: for errors without a hold-out, and for probabilities.
