@@ -249,9 +249,9 @@ class RidgeEstimator(HCKEstimator):
         if not isinstance(points, VectorPoints):
             raise AttributeError("points that are no vectors have no features")
         every = torch.arange(len(points), device=points.device)
-        share = points.variance(every, torch.zeros_like(every), 1)[0].double().clamp_min(0).cpu()
+        spread = points.variance(every, torch.zeros_like(every), 1)[0].double().clamp_min(0).cpu()
         each = self.selection_.kernel.importances()
-        share = (share if each is None else share * each.double().cpu()).numpy()
+        share = (spread if each is None else spread * each.double().cpu()).numpy()
         share = share if self._categories is None else self._categories.of_columns(share, self.n_features_in_)
         return share / (share.sum() or 1.0)
 
