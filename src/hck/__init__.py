@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hck._version import __version__
+from hck.backend.collector import collector_paused
 from hck.errors import NotPositiveDefiniteError, NumericalWarning
 
 if TYPE_CHECKING:
@@ -42,10 +43,11 @@ def load(path: Any, device: Any = None) -> Any:
 
 def __getattr__(name: str) -> Any:
     """Estimators and modules, imported at first use: torch takes seconds, and ``hck --help`` needs none."""
-    if name in _MODULES:
-        return import_module(f"hck.{name}")
-    if name in __all__:
-        return getattr(import_module("hck.estimators"), name)
+    with collector_paused():
+        if name in _MODULES:
+            return import_module(f"hck.{name}")
+        if name in __all__:
+            return getattr(import_module("hck.estimators"), name)
     raise AttributeError(f"module 'hck' has no attribute {name!r}")
 
 
