@@ -1,11 +1,14 @@
 """Progress of long work, shown only when asked for."""
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 _WIDTH = 28  # of a description
+_asking: set[object] = set()  # one for each piece of work, in any thread, whose progress is shown
 
 
 def track(items: Sequence[T], what: str, show: bool) -> Iterable[T]:
@@ -48,3 +51,25 @@ class Counter:
     ) -> None:
         if self.bar is not None:
             self.bar.stop()
+
+
+@contextmanager
+def asked(show: bool) -> Iterator[None]:
+    """Work of which somebody wants to see the progress, if `show`, wherever in it something takes long."""
+    me = object()
+    if show:
+        _asking.add(me)
+    try:
+        yield
+    finally:
+        _asking.discard(me)
+
+
+def say(line: str) -> None:
+    """Say what takes long: to those who have asked for progress, or else in the log `hck`, as information."""
+    if not _asking:
+        logging.getLogger("hck").info(line)
+        return
+    from rich import get_console  # which knows of bars that are shown
+
+    get_console().print(line, markup=False, highlight=False, soft_wrap=True)

@@ -7,6 +7,7 @@ NumPy, not by those of the surrounding program.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from functools import wraps
 from types import FunctionType
@@ -17,6 +18,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from hck.backend.plain import plainly
+from hck.backend.progress import asked
 from hck.kernels import Kernel
 from hck.partition import Landmarks, Tree
 
@@ -46,7 +48,7 @@ def _all_or_nothing(fit: Method) -> Method:
     def whole(self: BaseEstimator, *args: Any, **kwargs: Any) -> Any:
         given = {name: vars(self)[name] for name in self._get_param_names() if name in vars(self)}
         trial = _stand_in(self, {**vars(self), **{name: _own(value) for name, value in given.items()}})
-        with plainly():
+        with plainly(), _progress_of(self):
             result = fit(trial, *args, **kwargs)
         parameters = {name: vars(self)[name] for name in given}  # others may have set them meanwhile
         self.__dict__ = {**vars(trial), **parameters}
@@ -60,10 +62,14 @@ def _of_one_moment(method: Method) -> Method:
 
     @wraps(method)
     def whole(self: BaseEstimator, *args: Any, **kwargs: Any) -> Any:
-        with plainly():
+        with plainly(), _progress_of(self):
             return method(_stand_in(self, vars(self)), *args, **kwargs)
 
     return whole
+
+
+def _progress_of(estimator: BaseEstimator) -> AbstractContextManager[None]:
+    return asked(bool(getattr(estimator, "verbose", False)))
 
 
 def _stand_in(estimator: E, attributes: dict[str, Any]) -> E:
