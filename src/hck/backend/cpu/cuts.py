@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from hck.backend.cpu.jit import compiled, exposed
+from hck.backend.cpu.jit import compiled, exposed, shared
 from hck.backend.cpu.products import dot
 
 _MOST_PASSES = 16  # of which each halves, at least, what is left, unless values are very unequally spread
@@ -25,6 +25,9 @@ Listed = namedtuple("Listed", "start size stop")
 # values (directions, d); node i has that of number pick[i], and may take one of the last `spares`.
 Directions = namedtuple("Directions", "values pick spares")
 
+# Nodes from the first to the one before the last, and the size of the largest of them.
+Part = namedtuple("Part", "first last largest")
+
 # The largest value of each node's first half and the smallest of its second.
 Ends = namedtuple("Ends", "below above")
 
@@ -39,13 +42,13 @@ def project(points, directions, which, out):
 
 @exposed
 def halve(order, nodes, value, ends, part):
-    """Put the points of the nodes of a `part` (first, last) in order: the half with the smaller values first.
+    """Put the points of the nodes of a `part` in order: the half with the smaller values first.
 
     Equal values are split as they come.
     """
-    first, last = part
+    first, last, largest = part
     start, size, stop = nodes
-    _, work, rest = _room(size[first:last].max(), value, order)
+    _, work, rest = _room(largest, value, order)
     for i in range(first, last):
         own = value[stop[i] - size[i] : stop[i]]
         ends.below[i], ends.above[i] = _separate(own, order, start[i], work, rest)
@@ -57,8 +60,8 @@ def halve_by_projection(points, nodes, directions, ends, part):
 
     A node whose halves are tied takes one of the spare directions, if they are not tied with it.
     """
-    first, last = part
-    room = _room(nodes.size[first:last].max(), points.x, points.order)
+    first, last, largest = part
+    room = _room(largest, points.x, points.order)
     for i in range(first, last):
         segment = nodes.start[i], nodes.size[i]
         ends.below[i], ends.above[i] = _cut(points, i, segment, directions, room)
@@ -70,13 +73,12 @@ def halve_subtrees(points, nodes, directions, ends, part):
 
     The points of a subtree are gathered once, and then lie close together.
     """
-    first, last = part
+    first, last, largest = part
     x, d, order = points
     start, size, child = nodes
-    largest = size[first:last].max()
     room = _room(largest, x, order)
     near, place = np.empty(largest * d, x.dtype), np.empty(largest + 1, order.dtype)
-    kept, gathered = np.empty_like(place), Points(near, d, place)
+    kept, gathered = np.empty(largest + 1, order.dtype), Points(near, d, place)
     waiting = np.empty(2 * 64, np.int64)  # at most one for each level below
     for root in range(first, last):
         at, n = start[root], size[root]
@@ -99,7 +101,7 @@ def halve_subtrees(points, nodes, directions, ends, part):
             order[at + p] = kept[place[p]]
 
 
-@compiled
+@shared
 def _cut(points, node, segment, directions, room):
     """Halve a node by projections; what `_separate` returns. Its n points start at `at` in the order."""
     (x, d, order), (at, n) = points, segment
@@ -147,7 +149,8 @@ def _separate(own, order, at, work, rest):
         low += first_half
         high += 1 - first_half
         smallest = min(smallest, own.dtype.type(np.inf) if first_half else value)
-    order[low : low + high] = rest[:high]
+    for i in range(high):
+        order[low + i] = rest[i]
     return middle, smallest
 
 

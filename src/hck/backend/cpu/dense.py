@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from hck.backend.cpu.jit import compiled
+from hck.backend.cpu.jit import compiled, shared
 from hck.backend.cpu.matrix import (
     Matrix,
     clear,
@@ -23,7 +23,7 @@ from hck.backend.cpu.matrix import (
     upright,
 )
 from hck.backend.cpu.products import BREADTH, DEPTH, ROWS, SMALL, compete, subtract
-from hck.backend.cpu.tile import HEIGHTS, apart, corner, tile
+from hck.backend.cpu.tile import HEIGHTS, corner, tile
 
 _BLOCK = 64  # larger matrices are done in blocks of this order
 
@@ -37,10 +37,9 @@ def _block_at(work):
     return _BLOCK * panel_of(work)
 
 
-@compiled
+@shared
 def whiten(u, b, work):
     """B ← U⁻ᵀB."""
-    apart()
     for i in range(0, b.rows, _BLOCK):
         rows = min(_BLOCK, b.rows - i)
         here = part(b, i, 0, rows, b.columns)
@@ -50,10 +49,9 @@ def whiten(u, b, work):
         _solve_block(part(u, i, i, rows, rows), here, False, work)
 
 
-@compiled
+@shared
 def _solve_block(u, b, back, work):
     """B ← U⁻ᵀB, or, with `back`, B ← U⁻¹B, for up to _BLOCK rows."""
-    apart()
     panel, n = panel_of(b.data), b.rows
     if compete(u.ld, u.data) and b.columns > 2 * panel:
         near = Matrix(work, _block_at(work), _BLOCK, n, n)
@@ -71,18 +69,16 @@ def _solve_block(u, b, back, work):
             copy(inner, here)
 
 
-@compiled
+@shared
 def _solve_panel(u, b, back, work):
-    apart()
     if back:
         _unwhiten_panel(u, b, work)
     else:
         _whiten_panel(u, b, work)
 
 
-@compiled
+@shared
 def _whiten_panel(u, b, work):
-    apart()
     panel = panel_of(b.data)
     i, height = 0, 0
     while i < b.rows:
@@ -95,10 +91,9 @@ def _whiten_panel(u, b, work):
         i += HEIGHTS[height]
 
 
-@compiled
+@shared
 def unwhiten(u, b, work):
     """B ← U⁻¹B, from the last rows to the first."""
-    apart()
     n = b.rows
     for stop in range(n, 0, -_BLOCK):
         i = max(0, stop - _BLOCK)
@@ -109,9 +104,8 @@ def unwhiten(u, b, work):
         _solve_block(part(u, i, i, stop - i, stop - i), here, True, work)
 
 
-@compiled
+@shared
 def _unwhiten_panel(u, b, work):
-    apart()
     panel, n = panel_of(b.data), b.rows
     left, height = n, 0
     while left > 0:
@@ -126,10 +120,9 @@ def _unwhiten_panel(u, b, work):
         left -= HEIGHTS[height]
 
 
-@compiled
+@shared
 def _factor_tiny(u):
     """Rows that are no full tile."""
-    apart()
     data, n = u.data, u.rows
     for k in range(n):
         row = u.at + k * u.ld
@@ -145,14 +138,13 @@ def _factor_tiny(u):
     return True
 
 
-@compiled
+@shared
 def _factor_block(u, work):
     """Eight rows at a time: their diagonal block into `work`, then everything from there to the right.
 
     Panels start at multiples of their width, so that some may begin left of the diagonal, where nothing has
     a meaning.
     """
-    apart()
     panel, n = panel_of(u.data), u.rows
     edge = DEPTH * BREADTH
     at_small = edge + (DEPTH + BREADTH) * panel
@@ -187,10 +179,9 @@ def _factor_block(u, work):
     return True
 
 
-@compiled
+@shared
 def _factor(u, work):
     """U in place of S; whether it succeeded."""
-    apart()
     n = u.rows
     for i in range(0, n, _BLOCK):
         rows = min(_BLOCK, n - i)
@@ -212,7 +203,7 @@ def _factor(u, work):
     return True
 
 
-@compiled
+@shared
 def factor(u, factoring, work):
     """U in place of S, of which only the upper triangle is read; the jitter that was added.
 
@@ -220,7 +211,6 @@ def factor(u, factoring, work):
     each time; infinity is returned if more than ``factoring.last`` is needed, NaN if S is not finite.
     ``factoring.spare`` has room for S.
     """
-    apart()
     n, step = u.rows, u.ld + 1
     kept = Matrix(factoring.spare, 0, n, n, n)
     copy_upper(u, kept)
@@ -243,10 +233,9 @@ def factor(u, factoring, work):
     return added
 
 
-@compiled
+@shared
 def _invert(u, spare, work):
     """spare ← R = U⁻ᵀ, lower triangular."""
-    apart()
     panel, n = panel_of(u.data), u.rows
     r = Matrix(spare, 0, n, n, n)
     clear(r)
@@ -269,16 +258,17 @@ def inverse_diagonal(u, out, spare, work):
     """out ← the diagonal of (UᵀU)⁻¹. `spare` has room for U."""
     n = u.rows
     _invert(u, spare, work)
-    out[:n] = 0
+    for k in range(n):
+        out[k] = 0
     for k in range(n):
         for i in range(k + 1):
-            out[i] += spare[k * n + i] ** 2
+            value = spare[k * n + i]
+            out[i] += value * value
 
 
-@compiled
+@shared
 def inverse(u, out, spare, work):
     """out ← (UᵀU)⁻¹, the whole symmetric matrix. `spare` has room for it."""
-    apart()
     panel, n = panel_of(u.data), u.rows
     _invert(u, spare, work)
     r = Matrix(spare, 0, n, n, n)

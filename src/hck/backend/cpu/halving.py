@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,7 +37,7 @@ def separate(nodes: Segments, value: Tensor) -> tuple[Tensor, Tensor]:
     order, values, ends = flat(nodes.order), flat(value), cuts.Ends(flat(below), flat(above))
 
     def work(part: slice) -> None:
-        cuts.halve(order, own, values, ends, (part.start, part.stop))
+        cuts.halve(order, own, values, ends, _part(part, own.size))
 
     step = grain(len(nodes), _SELECTION * int(nodes.size.max()))
     for_each(work, chunks(0, len(nodes), step), value.device)
@@ -61,7 +62,7 @@ def halve_all(x: Tensor, order: Tensor, nodes: Halvings, directions: Directions)
         halve = cuts.halve_subtrees if near else cuts.halve_by_projection
 
         def work(part: slice, halve: Callable[..., None] = halve) -> None:
-            halve(points, own, by, ends, (part.start, part.stop))
+            halve(points, own, by, ends, _part(part, own.size))
 
         step = grain(count, (_SELECTION + 4 * d) * largest)
         for_each(work, chunks(first, first + count, step), x.device)
@@ -69,3 +70,7 @@ def halve_all(x: Tensor, order: Tensor, nodes: Halvings, directions: Directions)
             break
         first += count
     return below, above
+
+
+def _part(nodes: slice, size: np.ndarray) -> cuts.Part:
+    return cuts.Part(nodes.start, nodes.stop, int(size[nodes].max()))

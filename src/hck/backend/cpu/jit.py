@@ -6,6 +6,7 @@ other sources, or by another compiler.
 
 import sys
 from collections.abc import Callable, Hashable
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,9 +17,12 @@ import numpy as np
 from numba import njit, types
 from numba.core.caching import Cache, IndexDataCacheFile
 from numba.core.ccallback import CFunc
+from numba.core.codegen import JITCodeLibrary
 from numba.core.typing import Signature
 
+from hck.backend.cpu.libraries import Part, Shared, compiler
 from hck.backend.interrupts import interruptible
+from hck.backend.progress import say
 
 Function: TypeAlias = Callable[..., Any]  # of Python, to be compiled
 
@@ -60,23 +64,39 @@ class _CacheFiles:
         self._of(key).save(key, data)
 
 
+@cache
+def _say_what_takes_long(folder: str) -> None:
+    say(f"hck compiles its inner loops for this processor, which takes seconds, and keeps them in {folder}")
+
+
 def exposed(function: Function | None = None, **options: Any) -> Any:
     """Compile a function that is called from Python, and keep the result on disk."""
     if function is None:
         return lambda function: exposed(function, **options)
-    dispatcher = njit(**{**_OPTIONS, **options}, cache=True)(function)
+    whole = compiler(JITCodeLibrary, begin=lambda: _say_what_takes_long(dispatcher._cache.cache_path))
+    dispatcher = njit(**{**_OPTIONS, **options}, cache=True, pipeline_class=whole)(function)
     dispatcher._cache._cache_file = _CacheFiles(dispatcher._cache)
     dispatcher.compile = interruptible(dispatcher.compile)
     return dispatcher
 
 
 def compiled(function: Function | None = None, **options: Any) -> Any:
-    """Compile a function that is called from compiled code only, once for each type of number.
-
-    numba would compile it anew for every constant among the arguments of a call, which takes a minute in all.
-    """
+    """Compile a small function that becomes a part of those that call it, from compiled code only."""
     if function is None:
         return lambda function: compiled(function, **options)
+    return _inside(function, pipeline_class=_AS_PART, **options)
+
+
+def shared(function: Function) -> Any:
+    """Compile a function that is called from compiled code only, once for each type of number."""
+    return _inside(function, pipeline_class=_SHARED)
+
+
+_AS_PART, _SHARED = compiler(Part), compiler(Shared, f"hck{_STAMP[:16]}")
+
+
+def _inside(function: Function, **options: Any) -> Any:
+    """Compile a function for compiled code, but not anew for every constant in a call, as numba would."""
     options = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
     dispatcher = njit(**options)(function)
     template = dispatcher.get_call_template

@@ -14,10 +14,9 @@ import numpy as np
 from torch import Tensor
 
 from hck.backend.cpu import kernel_tile
-from hck.backend.cpu.jit import compiled, exposed
+from hck.backend.cpu.jit import compiled, exposed, shared
 from hck.backend.cpu.kernel_tile import HEIGHT, evaluate_tile
 from hck.backend.cpu.matrix import Matrix, aligned, copy, flat, member, panel_of
-from hck.backend.cpu.tile import apart
 from hck.backend.kernels import DenseCross, Formula, Profile
 
 _MANY = 12  # features, from which on the expansion pays
@@ -122,10 +121,9 @@ def set_centre(rows, kernel, work):
         work[k] = x[row * d + k] * inverse
 
 
-@compiled
+@shared
 def gather(rows, kernel, work, at):
     """Make a side of some rows. Padding, -1, becomes any point."""
-    apart()
     x, d, index, first, count = rows
     inverse = x.dtype.type(kernel.inverse)
     padded, step = _round_up(count, panel_of(work)), np.uintp(_stride(count, work))
@@ -140,7 +138,8 @@ def gather(rows, kernel, work, at):
         work[norms + i] = 0
     for k in range(np.uintp(d)):
         for i in range(np.uintp(padded)):
-            work[norms + i] += work[start + k * step + i] ** 2
+            value = work[start + k * step + i]
+            work[norms + i] += value * value
     largest = x.dtype.type(0)
     for i in range(count):
         if index[first + i] >= 0:
@@ -149,12 +148,17 @@ def gather(rows, kernel, work, at):
 
 
 @compiled
+def _clear(values, start, stop):
+    for i in range(np.uintp(start), np.uintp(stop)):
+        values[i] = 0
+
+
+@shared
 def evaluate_sides(left, right, kernel, upper, out):
     """Kernel values between two sides, 0 for padding, into the matrix `out`.
 
     With `upper`, what lies below the diagonal is left as it is.
     """
-    apart()
     work, values, at = left.work, out.data, out.at
     n, m, d = out.rows, out.columns, left.rows.d
     panel = panel_of(work)
@@ -176,19 +180,18 @@ def evaluate_sides(left, right, kernel, upper, out):
     index, first = left.rows.index, left.rows.at
     for i in range(n):
         if index[first + i] < 0:
-            values[at + i * m : at + (i + 1) * m] = 0
+            _clear(values, at + i * m, at + (i + 1) * m)
     index, first, last = right.rows.index, right.rows.at, m
     while last > 0 and index[first + last - 1] < 0:  # padding is at the end
         last -= 1
     if last < m:
         for i in range(n):
-            values[at + i * m + last : at + (i + 1) * m] = 0
+            _clear(values, at + i * m + last, at + (i + 1) * m)
 
 
-@compiled
+@shared
 def evaluate_member(cross, i, upper, out, work):
     """Kernel values between the rows and the columns of a member; `out` and `upper` as above."""
-    apart()
     kernel, at = cross.kernel, side_at(work, cross.d)
     set_centre(left_rows(cross, i), kernel, work)
     left = gather(left_rows(cross, i), kernel, work, at)

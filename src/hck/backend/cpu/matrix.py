@@ -5,8 +5,8 @@ from collections import namedtuple
 import numpy as np
 from torch import Tensor
 
-from hck.backend.cpu.jit import compiled
-from hck.backend.cpu.tile import VECTOR_BYTES, apart
+from hck.backend.cpu.jit import compiled, shared
+from hck.backend.cpu.tile import VECTOR_BYTES
 
 _PANEL_4, _PANEL_8 = 2 * VECTOR_BYTES // 4, 2 * VECTOR_BYTES // 8
 
@@ -67,34 +67,30 @@ def _copy_row(source, target, i, first, stop):
         target.data[t + j] = source.data[s + j]
 
 
-@compiled
+@shared
 def copy(source, target):
     """Copy a matrix into another of its shape."""
-    apart()
     for i in range(source.rows):
         _copy_row(source, target, i, 0, source.columns)
 
 
-@compiled
+@shared
 def copy_upper(source, target):
     """Copy what lies on and above the diagonal."""
-    apart()
     for i in range(source.rows):
         _copy_row(source, target, i, i, source.columns)
 
 
-@compiled
+@shared
 def copy_below(source, target):
     """Copy what lies below the diagonal."""
-    apart()
     for i in range(1, source.rows):
         _copy_row(source, target, i, 0, i)
 
 
-@compiled
+@shared
 def copy_edge(source, target):
     """Copy a block of fewer columns than a panel has, and zeros after it."""
-    apart()
     panel = panel_of(target.data)
     for i in range(source.rows):
         _copy_row(source, target, i, 0, source.columns)
@@ -103,10 +99,9 @@ def copy_edge(source, target):
             target.data[t + j] = 0
 
 
-@compiled
+@shared
 def transpose(source, target):
     """Copy the transpose of a matrix."""
-    apart()
     for i0 in range(0, source.rows, 8):
         for j in range(source.columns):
             s, t = source.at + j + i0 * source.ld, np.uintp(target.at + j * target.ld + i0)
@@ -114,20 +109,18 @@ def transpose(source, target):
                 target.data[t + i] = source.data[np.uintp(s) + i * np.uintp(source.ld)]
 
 
-@compiled
+@shared
 def negate(m):
     """Change the sign of a matrix."""
-    apart()
     for i in range(m.rows):
         start = np.uintp(m.at + i * m.ld)
         for j in range(np.uintp(m.columns)):
             m.data[start + j] = -m.data[start + j]
 
 
-@compiled
+@shared
 def clear(m):
     """Make all of a matrix 0."""
-    apart()
     for i in range(m.rows):
         start = np.uintp(m.at + i * m.ld)
         for j in range(np.uintp(m.columns)):

@@ -5,9 +5,9 @@
 
 import numpy as np
 
-from hck.backend.cpu.jit import compiled
+from hck.backend.cpu.jit import compiled, shared
 from hck.backend.cpu.matrix import Left, Matrix, aligned, copy, copy_edge, panel_of, part, upright
-from hck.backend.cpu.tile import HEIGHTS, apart, move_column, move_row, tile
+from hck.backend.cpu.tile import HEIGHTS, move_column, move_row, tile
 
 ROWS = HEIGHTS[0]
 DEPTH = 128  # rows of A and B that are packed at once, ...
@@ -28,10 +28,9 @@ def scratch(like):
     return aligned(DEPTH * BREADTH + (DEPTH + BREADTH) * panel_of(like) + ROWS * ROWS, like)
 
 
-@compiled
+@shared
 def _pack_left(a, depth, m, out):
     """A (depth, m) in panels of a tile's height."""
-    apart()
     for i in range(0, m, ROWS):
         rows, base, start = min(ROWS, m - i), i * depth, a.at + i * a.right
         if a.right == 1 and rows == ROWS:
@@ -43,21 +42,19 @@ def _pack_left(a, depth, m, out):
                     out[base + k * rows + q] = a.data[start + k * a.down + q * a.right]
 
 
-@compiled
+@shared
 def _pack_right(b, out):
     """A panel of B (depth, columns)."""
-    apart()
     for k in range(b.rows):
         move_row(b.data, b.at + k * b.ld, out.data, out.at + k * out.ld)
 
 
-@compiled
+@shared
 def subtract(c, a, b, upper, work):
     """C −= AᵀB with C (m, n), A (depth, m), a `Left`, and B (depth, n).
 
     With `upper`, what lies far below the diagonal of C is left alone.
     """
-    apart()
     if c.columns == 1 and c.ld == 1 and b.ld == 1 and (a.right == 1 or a.down == 1):
         _subtract_vector(c, a, b)
         return
@@ -98,10 +95,9 @@ def dot(a, at_a, b, at_b, count):
     return total
 
 
-@compiled
+@shared
 def _subtract_vector(c, a, b):
     """C −= AᵀB for a single column."""
-    apart()
     if a.right == 1:
         target = np.uintp(c.at)
         for k in range(b.rows):
@@ -113,10 +109,9 @@ def _subtract_vector(c, a, b):
             c.data[c.at + i] -= dot(a.data, a.at + i * a.right, b.data, b.at, b.rows)
 
 
-@compiled
+@shared
 def _subtract_panel(c, a, b, m, packed, work):
     """The rows of a panel of C, of the m that A has; a tile more, rather than a part of one."""
-    apart()
     i, height = 0, 0
     while i < c.rows:
         while HEIGHTS[height] > m - i:
@@ -137,8 +132,7 @@ def _subtract_panel(c, a, b, m, packed, work):
         i += HEIGHTS[height]
 
 
-@compiled
+@shared
 def subtract_gram(c, y, work):
     """C −= YᵀY on and above the diagonal."""
-    apart()
     subtract(c, upright(y), y, True, work)

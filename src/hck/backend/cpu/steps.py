@@ -11,7 +11,7 @@ import numpy as np
 
 from hck.backend.cpu import kernels
 from hck.backend.cpu.dense import factor, inverse, unwhiten, whiten
-from hck.backend.cpu.jit import compiled, exposed
+from hck.backend.cpu.jit import compiled, exposed, shared
 from hck.backend.cpu.matrix import (
     Matrix,
     clear,
@@ -25,7 +25,6 @@ from hck.backend.cpu.matrix import (
     upright,
 )
 from hck.backend.cpu.products import scratch, subtract, subtract_gram
-from hck.backend.cpu.tile import apart
 
 # What leaves are made of, and what becomes of them. own (leaves, n, n): K(X, X) if given, then L.
 # far (leaves, r, n): K(Z, X) if given; empty if `own` is D and `y` is V. landmark (nodes, r, r): C, of which
@@ -166,19 +165,17 @@ def leaf_down(lower, y, a, z, sizes):
         unwhiten(member(lower, i, n, n), own_a, work)
 
 
-@compiled
+@shared
 def _product(out, a, b, work):
     """out ← AᵀB."""
-    apart()
     clear(out)
     subtract(out, upright(a), b, False, work)
     negate(out)
 
 
-@compiled
+@shared
 def _mirror(m):
     """Copy the lower triangle into the upper one."""
-    apart()
     n = m.rows
     for p in range(0, n, 8):
         rows = min(8, n - p)
@@ -188,10 +185,9 @@ def _mirror(m):
                 m.data[m.at + j * n + i] = m.data[m.at + i * n + j]
 
 
-@compiled
+@shared
 def _subtract_from(m, other):
     """Subtract a matrix from another; the rows of both are side by side."""
-    apart()
     target, source = np.uintp(m.at), np.uintp(other.at)
     for p in range(np.uintp(m.rows * m.columns)):
         m.data[target + p] -= other.data[source + p]
@@ -203,9 +199,8 @@ def _add_to_diagonal(m, value):
         m.data[m.at + p * (m.ld + 1)] += value
 
 
-@compiled
+@shared
 def _half_log_determinant(u):
-    apart()
     total = 0.0
     for p in range(u.rows):
         total += np.log(u.data[u.at + p * (u.ld + 1)])

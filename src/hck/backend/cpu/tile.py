@@ -52,16 +52,6 @@ def written(signature: Signature, write: Write) -> tuple[Signature, Callable[...
 
 
 @intrinsic
-def apart(typing):
-    """Keep the function in which this stands out of its callers: many copies would take long to compile."""
-
-    def write(context: BaseContext, builder: IRBuilder, arguments: Values) -> None:
-        builder.function.attributes.add("noinline")
-
-    return written(types.void(), write)
-
-
-@intrinsic
 def tile(
     typing, height, solve, c, at_c, ldc, a, at_a, down_a, right_a, b, at_b, ldb, depth,
     t, at_t, down_t, right_t, copy, at_copy, ld_copy,
