@@ -17,7 +17,7 @@ from hck.backend.cpu import kernel_tile
 from hck.backend.cpu.jit import compiled, exposed, shared
 from hck.backend.cpu.kernel_tile import HEIGHT, evaluate_tile
 from hck.backend.cpu.matrix import Matrix, aligned, copy, flat, member, panel_of
-from hck.backend.kernels import DenseCross, Formula, Profile
+from hck.backend.kernels import DenseCross, Profile
 
 _MANY = 12  # features, from which on the expansion pays
 _LOST = {8: 1e-12, 4: 1e-6}  # of a squared distance in lengthscales that may be lost
@@ -50,20 +50,19 @@ def flat_cross(cross: DenseCross | None, like: Tensor) -> Cross:
         return Cross(False, CompiledProfile(0, 0, 1.0, 1.0, 1.0), *side, *side, 0)
     sides = ((cross.x, cross.rows.index), (cross.z, cross.columns.index))
     left, right = ((flat(x), flat(index), index.shape[1]) for x, index in sides)
-    return Cross(True, _compiled(cross.profile, like.itemsize), *left, *right, cross.x.shape[1])
+    d = cross.x.shape[1]
+    return Cross(True, _compiled(cross.profile, like.itemsize, d), *left, *right, d)
 
 
-def _compiled(profile: Profile, itemsize: int) -> CompiledProfile:
+def _compiled(profile: Profile, itemsize: int, d: int) -> CompiledProfile:
     numbers = (1 / float(profile.lengthscale), float(profile.amplitude), float(profile.shape))
-    return CompiledProfile(*_tiles(profile.formula, itemsize), *numbers)
+    formula = profile.formula
+    pays = d >= _MANY and formula.smooth and not formula.manhattan
+    expanded = _tile(formula, itemsize, True) if pays else 0
+    return CompiledProfile(_tile(formula, itemsize, False), expanded, *numbers)
 
 
-@cache
-def _tiles(formula: Formula, itemsize: int) -> tuple[int, int]:
-    """Where the compiled code of a formula is: from differences, and from norms and products."""
-    provide = kernel_tile.provide
-    can_expand = formula.smooth and not formula.manhattan
-    return provide(formula, itemsize, False), provide(formula, itemsize, True) if can_expand else 0
+_tile = cache(kernel_tile.provide)
 
 
 @compiled
@@ -165,7 +164,7 @@ def evaluate_sides(left, right, kernel, upper, out):
     high, wide = _stride(n, work), _stride(m, work)
     edge = _round_up(d, panel)
     farthest = _FARTHEST_8 if work.itemsize == 8 else _FARTHEST_4
-    expand = d >= _MANY and kernel.expanded != 0 and max(left.largest, right.largest) <= farthest
+    expand = kernel.expanded != 0 and max(left.largest, right.largest) <= farthest
     tile = kernel.expanded if expand else kernel.tile
     amplitude, shape = kernel.amplitude, kernel.shape
     for i in range(0, n, HEIGHT):
