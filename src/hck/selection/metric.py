@@ -66,12 +66,12 @@ def can_learn(name: str) -> bool:
 def _learn(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[Metric]:
     start = torch.stack([each.matrix.to(data.x) for each in starts])
     formulas = [_formula(each.name) for each in starts]
-    levels = torch.tensor(
-        [[math.log(each.scale), math.log(max(each.alpha, 1e-12) * each.scale)] for each in starts]
-    ).to(data.x)
+    known = [(math.log(each.scale), math.log(max(each.alpha, 1e-12) * each.scale)) for each in starts]
+    levels = torch.tensor(known, dtype=data.x.dtype, device=data.x.device)
     whole = lesson.form == "matrix"
     # A matrix is learned relative to where it starts, the identity in units of the lengthscales.
-    theta = torch.eye(start.shape[-1]).to(start).repeat(len(start), 1, 1) if whole else start.log()
+    theta = torch.eye(start.shape[-1], dtype=start.dtype, device=start.device) if whole else start.log()
+    theta = theta.repeat(len(start), 1, 1) if whole else theta
     steps = _Adam(lesson), _Adam(replace(lesson, rate=min(lesson.rate, 0.05)))
     size = min(lesson.size, len(data.x))
     mixed = torch.tensor([each.mixed for each in starts], device=data.x.device)
