@@ -14,7 +14,7 @@ def dense(X):
     return X.toarray() if sp.issparse(X) else X
 
 
-TEXTS = [name for name in names() if REGISTRY[name].files]
+TEXTS = [name for name in names() if REGISTRY[name].files and not REGISTRY[name].frame]
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -37,6 +37,19 @@ def test_openml(monkeypatch, cache):
     assert len(asked) == 1  # then it was kept
 
 
+def test_targets_of_openml(monkeypatch):
+    """Numbers are centred where the files at hand are; classes are integers or words."""
+    X, classes = RNG.normal(size=(50, 16)), RNG.integers(0, 3, 50)
+    openml(monkeypatch, SimpleNamespace(data=X[:, :8], target=classes.astype(float)))
+    np.testing.assert_array_equal(records("kin8nm").y, classes)
+    openml(monkeypatch, SimpleNamespace(data=X, target=classes.astype(str).astype(object)))
+    np.testing.assert_array_equal(records("pendigits").y, classes)
+    words = np.array(list("ABC"), dtype=object)[classes]
+    openml(monkeypatch, SimpleNamespace(data=X, target=words))
+    for _ in range(2):  # as it came, and from what was kept
+        np.testing.assert_array_equal(records("letter").y, words)
+
+
 def test_openml_has_something_else(monkeypatch):
     openml(monkeypatch, SimpleNamespace(data=RNG.normal(size=(50, 19)), target=np.zeros(50)))
     with pytest.raises(ValueError, match="data set 216 of OpenML has 19 features that vary, not 18"):

@@ -8,7 +8,8 @@ from hck.datasets._registry import REGISTRY
 
 def test_names():
     paper = "cadata YearPredictionMSD ijcnn1 covtype.binary SUSY mnist acoustic covtype"
-    assert names() == (*paper.split(), "elevators", "pol", "flights3m", "a9a", "reuters")
+    more = "elevators pol flights3m a9a reuters kin8nm ailerons bank32nh puma32H house8L mv fried cpu_act"
+    assert names() == (*paper.split(), *more.split(), "letter", "pendigits", "diamonds", "adult")
 
 
 def test_the_registry_is_complete():

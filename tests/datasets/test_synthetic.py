@@ -20,6 +20,9 @@ CLASSES = {
     "covtype": [1, 2, 3, 4, 5, 6, 7],
     "a9a": [-1, 1],
     "reuters": [-1, 1],
+    "letter": list("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+    "pendigits": list(range(10)),
+    "adult": ["<=50K", ">50K"],
 }
 
 

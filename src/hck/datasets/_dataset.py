@@ -18,7 +18,7 @@ class Dataset:
     name : str
         A synthetic one is called so: "synthetic cadata".
     task : {"regression", "binary", "multiclass"}
-    X_train, X_test : ndarray or CSR matrix of shape (n, d)
+    X_train, X_test : ndarray, CSR matrix or pandas.DataFrame of shape (n, d)
     y_train, y_test : ndarray of shape (n,)
     feature_names : list of str or None
     source : str

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from sklearn.datasets import fetch_openml
 
 from hck.datasets._download import check, download
+from hck.datasets._entry import Entry, File
 from hck.datasets._formats import OPEN, read_libsvm
-from hck.datasets._registry import Entry, File
+from hck.datasets._frames import as_tables, csv_files, read_frames
 from hck.datasets.npz import opened, parts_of, read_npz, write_npz
 from hck.datasets.table import Table
 
@@ -29,7 +30,9 @@ class Place:
     called: str
 
     def files(self, entry: Entry) -> list[Path]:
-        """Those of a data set: its npz file, or all others; none if some are not here."""
+        """Those of a data set: its npz or CSV files, or all others; none if some are not here."""
+        if entry.frame is not None and (tables := csv_files(self.folder, entry.frame)):
+            return tables
         npz = self.folder / f"{entry.npz}.npz"
         if npz.is_file():
             return [npz]
@@ -78,6 +81,8 @@ def _present(folder: Path, file: File) -> Path | None:
 
 
 def _read(paths: list[Path], entry: Entry, keep: bool, show: bool) -> list[Table]:
+    if entry.frame is not None:
+        return read_frames(paths, entry.frame, entry.names or ())
     if paths[0].suffix == ".npz":
         return _read_npz(paths[0], entry)
     tables = []
@@ -97,15 +102,21 @@ def _read(paths: list[Path], entry: Entry, keep: bool, show: bool) -> list[Table
 def _read_npz(path: Path, entry: Entry) -> list[Table]:
     if entry.npz == "flights3m":
         return [_with_coordinates(path, entry)]
-    tables = [_dense(read_npz(path, part), entry) for part in parts_of(path)]
-    for table in tables:
-        if table.y is None:
-            raise ValueError(f"{path.name} has no targets: it must hold y beside X")
-        if table.X.shape[1] != entry.d:
-            raise ValueError(
-                f"{path.name} has {table.X.shape[1]} features, not {entry.d}: it is another file"
-            )
+    tables = [_read_part(path, part, entry) for part in parts_of(path)]
+    if entry.validates:
+        also = _read_part(path, "val", entry)
+        y = (np.asarray(table.y) for table in (tables[0], also))
+        tables[0] = Table(np.concatenate([tables[0].X, also.X]), np.concatenate([*y]))
     return tables
+
+
+def _read_part(path: Path, part: str | None, entry: Entry) -> Table:
+    table = _dense(read_npz(path, part), entry)
+    if table.y is None:
+        raise ValueError(f"{path.name} has no targets: it must hold y beside X")
+    if table.X.shape[1] != entry.d:
+        raise ValueError(f"{path.name} has {table.X.shape[1]} features, not {entry.d}: it is another file")
+    return table
 
 
 def _dense(table: Table, entry: Entry) -> Table:
@@ -127,9 +138,7 @@ def _fetch(name: str, entry: Entry, place: Place, show: bool) -> list[Table]:
     """Download the files that are missing to a place, or get the records from OpenML."""
     try:
         if entry.openml is not None:
-            tables = [_from_openml(entry.openml, entry.d, place.folder)]
-            _keep(tables, entry, place.folder)
-            return tables
+            return [_from_openml(entry.openml, entry, place.folder)]
         for file in entry.files:
             if _present(place.folder, file) is None:
                 download(file.url, place.folder / file.name, file.sha256, show)
@@ -150,23 +159,34 @@ def _by_hand(entry: Entry, folder: Path) -> str:
         them = "it, as it is," if len(entry.files) == 1 else "them, as they are,"
         return f"Download {urls} and put {them} {where}"
     arrays = entry.arrays or f"X with {entry.d} features, and y"
-    return (
-        f"Put {entry.npz}.npz {where}. It holds {arrays}. The records are at {entry.home} ({entry.citation})"
-    )
+    called = f"{entry.npz}.npz"
+    if entry.frame is not None:
+        called, arrays = f"{entry.frame.files[0]}.csv", f"{entry.d} features, and {entry.frame.target}"
+    return f"Put {called} {where}. It holds {arrays}. The records are at {entry.home} ({entry.citation})"
 
 
-def _from_openml(number: int, d: int, folder: Path) -> Table:
-    """Features that vary, and the target, centred."""
+def _from_openml(number: int, entry: Entry, folder: Path) -> Table:
+    """A frame; or features that vary, and the target."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of scikit-learn, before it tries once more
         found = fetch_openml(
-            data_id=number, as_frame=False, parser="liac-arff", data_home=folder, n_retries=1
-        )  # fmt: skip
-    X, y = found.data.astype(float), found.target.astype(float)
+            data_id=number,
+            as_frame=entry.frame is not None,
+            parser="liac-arff",
+            data_home=folder,
+            n_retries=1,
+        )
+    if entry.frame is not None:
+        with contextlib.suppress(OSError):  # see _keep
+            found.frame.to_csv(folder / f"{entry.frame.files[0]}.csv", index=False)
+        return as_tables([found.frame], entry.frame, f"data set {number} of OpenML")[0]
+    X, y = found.data.astype(float), found.target.astype(float if entry.task == "regression" else str)
     X = X[:, np.ptp(X, axis=0) > 0]
-    if X.shape[1] != d:
-        raise ValueError(f"data set {number} of OpenML has {X.shape[1]} features that vary, not {d}")
-    return Table(X, y - y.mean())
+    if X.shape[1] != entry.d:
+        raise ValueError(f"data set {number} of OpenML has {X.shape[1]} features that vary, not {entry.d}")
+    table = Table(X, y - y.mean() if entry.centred else y)
+    _keep([table], entry, folder)
+    return table
 
 
 # Flights ---------------------------------------------------------------------------------------------

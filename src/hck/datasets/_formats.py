@@ -50,8 +50,8 @@ class _WithoutNulls(io.RawIOBase):
         return len(found)
 
 
-def read_csv(path: Path) -> Table:
-    """A CSV file whose first line has the names."""
+def read_csv(path: Path, **options: Any) -> Table:
+    """A CSV file whose first line has the names, unless options of pandas say otherwise."""
     pd = _pandas()
     try:
         with (
@@ -60,7 +60,7 @@ def read_csv(path: Path) -> Table:
             io.BufferedReader(_WithoutNulls(raw)) as file,
         ):
             warnings.simplefilter("error", pd.errors.ParserWarning)  # says that fields were dropped
-            frame = pd.read_csv(file, index_col=False, encoding="utf-8")
+            frame = pd.read_csv(file, index_col=False, encoding="utf-8", **options)
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path.name} is empty") from None
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:

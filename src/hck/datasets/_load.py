@@ -7,9 +7,10 @@ import scipy.sparse as sp
 from sklearn.utils import shuffle
 
 from hck.datasets._dataset import Dataset
+from hck.datasets._entry import Entry
 from hck.datasets._find import Folder, find, is_there
 from hck.datasets._prepare import cut, distinct, scale
-from hck.datasets._registry import REGISTRY, Entry, entry
+from hck.datasets._registry import REGISTRY, entry
 from hck.datasets.table import Features, Table
 
 
@@ -34,8 +35,9 @@ def load(
 ) -> Dataset:
     """A real data set, prepared as in the paper.
 
-    It is looked for as ``<name>.npz`` (covtype.binary as covtype.npz, reuters as reuters_money_fx.npz), or as
-    the files of its public home, in the folder that the environment variable HCK_DATA names, then in the
+    It is looked for as ``<name>.npz`` (covtype.binary as covtype.npz, reuters as reuters_money_fx.npz,
+    diamonds as diamonds.csv, adult as adult_train.csv and adult_test.csv), or as the files of its public
+    home, in the folder that the environment variable HCK_DATA names, then in the
     cache (``$XDG_CACHE_HOME/hck`` or ``~/.cache/hck``). If it is in neither, it is downloaded to the cache.
     It is never made up: see `synthetic`.
 
@@ -50,7 +52,8 @@ def load(
     prepare : bool, default=True
         Scale features to [0, 1] with the records to train on (unless they are in [-1, 1]), and remove
         records to train on that repeat or contradict others. If False, sets that come whole are only split,
-        and the others are as they came. Sparse sets are always as they came.
+        and the others are as they came. Sparse sets are always as they came, and so are diamonds and adult,
+        which are pandas frames with columns of categories, of adult with missing values.
     verbose : bool, default=True
         Whether to show progress bars.
 
@@ -77,7 +80,7 @@ def load(
         X_train, y_train, X_test, y_test = cut(*parts[0], split)
     else:
         (X_train, y_train), (X_test, y_test) = parts
-    if prepare and not known.sparse:
+    if prepare and not known.stays_as_it_came:
         if not comes_whole:
             X_train, y_train = shuffle(X_train, y_train, random_state=split)
         X_train, y_train = distinct(X_train, y_train, known.task != "regression")
@@ -85,11 +88,11 @@ def load(
     return Dataset(
         name,
         known.task,
-        X_train.astype(float, copy=False),
+        _floats(X_train),
         y_train,
-        X_test.astype(float, copy=False),
+        _floats(X_test),
         y_test,
-        feature_names=None if known.names is None else list(known.names),
+        feature_names=_feature_names(tables[0], known),
         source=source,
     )
 
@@ -104,16 +107,32 @@ def records(name: str, *, folder: Folder = None, verbose: bool = True) -> Table:
     if len(tables) > 1:
         raise ValueError(f"{name} comes split into records to train and to test on: use load")
     X, y = _checked(tables[0], known, name)
-    names = None if known.names is None else list(known.names)
-    return Table(X.astype(float, copy=False), y, names)
+    return Table(_floats(X), y, _feature_names(tables[0], known))
 
 
 def _checked(table: Table, known: Entry, name: str) -> tuple[Features, np.ndarray]:
-    """Features, and targets: numbers as floats, classes as integers, a class against the rest as booleans."""
+    """Features, and targets: numbers as floats, a class against the rest as booleans; see `_classes`."""
     X, y = table.X, np.asarray(table.y)
     values = X.data if sp.issparse(X) else X
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
+    if known.frame is None and values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError(f"the features of {name} contain NaN or infinity: the file is damaged")
     if known.positive is not None:
         return X, y == known.positive
-    return X, y.astype(float if known.task == "regression" else int)
+    return X, y.astype(float) if known.task == "regression" else _classes(y)
+
+
+def _classes(y: np.ndarray) -> np.ndarray:
+    """As integers, unless they are words."""
+    try:
+        return y.astype(int)
+    except ValueError:
+        return y.astype(str)
+
+
+def _floats(X: Features) -> Features:
+    """Features as floats; those of a frame may be categories, and stay."""
+    return X if hasattr(X, "columns") else X.astype(float, copy=False)
+
+
+def _feature_names(table: Table, known: Entry) -> list[str] | None:
+    return table.feature_names if known.names is None else list(known.names)

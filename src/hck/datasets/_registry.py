@@ -1,63 +1,12 @@
 """What is known of each data set: its size, its public home, and whom to cite. Plain data."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from hck.datasets._entry import Entry, File, Frame
+
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
+_UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 _TICK = "https://raw.githubusercontent.com/X-DataInitiative/tick-datasets/master/binary/reuters/reuters"
-
-
-@dataclass(frozen=True)
-class File:
-    """A file of LIBSVM text at its public home."""
-
-    url: str
-    sha256: str | None = None  # its checksum; None: not known, that of the first download is kept
-
-    @property
-    def name(self) -> str:
-        return self.url.rsplit("/", 1)[1]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A data set.
-
-    Parameters
-    ----------
-    task : "regression", "binary" or "multiclass"
-    n_train, n_test : records, before duplicates are removed; if it comes whole, after a split 4:1
-    d : features, also those that are always 0 and left out by LIBSVM, but not those that OpenML has constant
-    home : the page that describes it
-    citation : whom to cite
-    files : of all records, or of those to train on and of those to test on
-    openml : its number at OpenML, if it is had from there
-    npz : what the npz file is called, without the ending
-    arrays : what the npz file holds besides X and y, if it must be made by hand
-    names : of the features
-    sparse : whether it is sparse, and stays as it came
-    unit : what features are divided by; None: they are scaled to [0, 1], unless they are in [-1, 1]
-    positive : the class that stands against the rest
-    """
-
-    task: str
-    n_train: int
-    n_test: int
-    d: int
-    home: str
-    citation: str
-    npz: str
-    files: tuple[File, ...] = ()
-    openml: int | None = None
-    arrays: str = ""
-    names: tuple[str, ...] | None = None
-    sparse: bool = False
-    unit: float | None = None
-    positive: int | None = None
-
-    @property
-    def n(self) -> int:
-        return self.n_train + self.n_test
 
 
 def _of_libsvm(
@@ -70,9 +19,11 @@ def _of_libsvm(
     return {name: Entry(task, *size, citation=citation, files=urls, **given)}
 
 
-def _of_openml(name: str, number: int, size: tuple[int, int, int], citation: str) -> dict[str, Entry]:
+def _of_openml(
+    name: str, number: int, size: tuple[int, int, int], citation: str, task: str = "regression", **more: Any
+) -> dict[str, Entry]:
     home = f"https://www.openml.org/d/{number}"
-    return {name: Entry("regression", *size, home=home, citation=citation, npz=name, openml=number)}
+    return {name: Entry(task, *size, home=home, citation=citation, npz=name, openml=number, **more)}
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -82,6 +33,7 @@ def _names(text: str) -> tuple[str, ...]:
 _TORGO = (
     "L. Torgo, Inductive learning of tree-based regression models, PhD thesis, University of Porto (1999)"
 )
+_DELVE = "C. E. Rasmussen et al., The DELVE manual, University of Toronto (1996), https://www.cs.toronto.edu/~delve"
 _BLACKARD = (
     "J. A. Blackard, D. J. Dean, Comparative accuracies of artificial neural networks and discriminant "
     "analysis in predicting forest cover types, Computers and Electronics in Agriculture 24 (1999)"
@@ -150,8 +102,8 @@ REGISTRY: dict[str, Entry] = {
     **_of_libsvm(
         *("covtype", "multiclass", (464_809, 116_203, 54), _BLACKARD, "multiclass/covtype.bz2"), **_COVTYPE
     ),
-    **_of_openml("elevators", 216, (13_279, 3_320, 18), _TORGO),
-    **_of_openml("pol", 201, (12_000, 3_000, 26), _TORGO),
+    **_of_openml("elevators", 216, (13_279, 3_320, 18), _TORGO, centred=True),
+    **_of_openml("pol", 201, (12_000, 3_000, 26), _TORGO, centred=True),
     "flights3m": Entry(
         *("regression", 2_400_000, 600_000, 8, "https://www.transtats.bts.gov"),
         "U.S. Bureau of Transportation Statistics, on-time performance of airlines",
@@ -184,6 +136,59 @@ REGISTRY: dict[str, Entry] = {
             File(f"{_TICK}.tst.bz2", "3d699b9644a38160bf3228059d18fbfc07474057d8e82d512576a2b82d72e211"),
         ),
         sparse=True,
+    ),
+    **_of_openml("kin8nm", 189, (6_553, 1_639, 8), _DELVE),
+    **_of_openml("ailerons", 296, (11_000, 2_750, 40), _TORGO),
+    **_of_openml("bank32nh", 558, (6_553, 1_639, 32), _DELVE),
+    **_of_openml("puma32H", 308, (6_553, 1_639, 32), _DELVE),
+    **_of_openml("house8L", 218, (18_227, 4_557, 8), _DELVE),
+    **_of_openml("mv", 344, (32_614, 8_154, 10), _TORGO),
+    **_of_openml(
+        *("fried", 564, (32_614, 8_154, 10)),
+        "J. H. Friedman, Multivariate adaptive regression splines, Annals of Statistics 19 (1991)",
+    ),
+    "cpu_act": Entry(
+        *("regression", 6_553, 1_639, 21, "https://www.openml.org/d/197"),
+        _DELVE,
+        npz="cpu_act",
+        arrays="X_train of shape (5242, 21), X_val (1311, 21), X_test (1639, 21), and y_train, y_val, y_test",
+        validates=True,
+    ),
+    **_of_openml(
+        *("letter", 6, (16_000, 4_000, 16)),
+        "P. W. Frey, D. J. Slate, Letter recognition using Holland-style adaptive classifiers, Machine "
+        "Learning 6 (1991)",
+        "multiclass",
+    ),
+    **_of_openml(
+        *("pendigits", 32, (8_793, 2_199, 16)),
+        "F. Alimoglu, E. Alpaydin, Methods of combining multiple classifiers based on different "
+        "representations for pen-based handwritten digit recognition, TAINN (1996)",
+        "multiclass",
+    ),
+    **_of_openml(
+        *("diamonds", 42225, (43_152, 10_788, 9)),
+        "H. Wickham, ggplot2: elegant graphics for data analysis, Springer (2016)",
+        frame=Frame(
+            ("diamonds",),
+            "price",
+            ordered={
+                "cut": _names("Fair, Good, Very Good, Premium, Ideal"),
+                "color": _names("J, I, H, G, F, E, D"),
+                "clarity": _names("I1, SI2, SI1, VS2, VS1, VVS2, VVS1, IF"),
+            },
+        ),
+    ),
+    "adult": Entry(
+        *("binary", 32_561, 16_281, 14, "https://archive.ics.uci.edu/dataset/2/adult"),
+        "R. Kohavi, Scaling up the accuracy of naive-Bayes classifiers: a decision-tree hybrid, KDD (1996)",
+        npz="adult",
+        files=(File(f"{_UCI}/adult/adult.data"), File(f"{_UCI}/adult/adult.test")),
+        names=_names(
+            "age, workclass, fnlwgt, education, education_num, marital_status, occupation, relationship, "
+            "race, sex, capital_gain, capital_loss, hours_per_week, native_country"
+        ),
+        frame=Frame(("adult_train", "adult_test"), "income"),
     ),
 }
 

@@ -7,6 +7,7 @@ that f falls in, or a cluster of the hidden variables, and a share of the classe
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
@@ -74,11 +75,23 @@ _RECIPES = {
     "flights3m": Recipe(0.95, 1.0, mean=6.66, std=32.36),
     "a9a": Recipe(0.12, 0.3, directions=1, classes=(-1, 1), shares=(0.76, 0.24), words=14),
     "reuters": Recipe(0.01, 0.3, directions=1, classes=(-1, 1), shares=(0.93, 0.07), words=44, weighted=True),
+    "kin8nm": Recipe(0.2, 0.5, mean=0.7143, std=0.2636),
+    "ailerons": Recipe(0.37, 0.4, mean=-8.72e-4, std=4.08e-4),
+    "bank32nh": Recipe(0.6, 0.4, mean=0.0836, std=0.1218),
+    "puma32H": Recipe(0.18, 0.5, std=0.03026),
+    "house8L": Recipe(0.5, 0.6, mean=50_074, std=52_842),
+    "mv": Recipe(0.001, 0.3, mean=-8.856, std=10.42),
+    "fried": Recipe(0.2, 0.4, mean=14.41, std=4.997),
+    "cpu_act": Recipe(0.12, 0.4, mean=83.97, std=18.4),
+    "letter": Recipe(0.01, 0, classes=tuple(ascii_uppercase), shares=(1 / 26,) * 26, separation=2.4),
+    "pendigits": Recipe(0.003, 0, classes=tuple(range(10)), shares=(0.1,) * 10, separation=2.4),
+    "diamonds": Recipe(0.13, 0.5, mean=3_933, std=3_989),
+    "adult": Recipe(0.12, 0.3, directions=1, classes=("<=50K", ">50K"), shares=(0.76, 0.24)),
 }
 
 
 def synthetic(name: str, n: int | None = None, seed: int = 0) -> Dataset:
-    """A made-up data set of the size of a real one, and about as difficult.
+    """A made-up data set of the size of a real one, and about as difficult. All features are numbers.
 
     Parameters
     ----------
