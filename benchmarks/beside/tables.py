@@ -26,22 +26,25 @@ def tables(records: Iterable[Record], data: Sequence[str], methods: Sequence[str
         if rows:
             parts.append(scores(title, rows, shown, cells, column, best))
     rows = [name for name in (*REGRESSION, *CLASSES) if any((name, method) in cells for method in shown)]
-    seconds = [
-        [f"{time:.3g}" if (time := mean(cells, n, m, "fit_seconds")) else "" for m in shown] for n in rows
-    ]
-    parts.append(markdown("Seconds of training", shown, dict(zip(rows, seconds, strict=True))))
+    seconds = {name: [mean(cells, name, method, "fit_seconds") for method in shown] for name in rows}
+    texts = {name: [f"{s:.3g}" if np.isfinite(s) else "" for s in line] for name, line in seconds.items()}
+    parts.append(markdown("Seconds of training", shown, texts))
     return "\n".join(parts)
 
 
 def by_cell(records: Iterable[Record]) -> dict[tuple[str, str], Cell]:
-    """The runs of each method on each data set: those with the most records to train on."""
+    """The runs of each method on each data set: those with the most records to train on that succeeded."""
     found: dict[tuple[str, str], Cell] = defaultdict(list)
     for record in records:
         found[record["data"], record["method"]].append(record)
     for where, cell in found.items():
-        most = max(record.get("rows", 0) for record in cell)
-        found[where] = [record for record in cell if record.get("rows", 0) == most]
+        most = max((record["state"] == "ok", limit(record)) for record in cell)[1]
+        found[where] = [record for record in cell if limit(record) == most]
     return dict(found)
+
+
+def limit(record: Record) -> float:
+    return record["max_rows"] or np.inf
 
 
 def scores(
@@ -55,13 +58,14 @@ def scores(
     """A table of errors and, below it, of mean ranks."""
     lines, ranks = {}, []
     for name in rows:
-        values = np.array([mean(cells, name, method, column) or np.nan for method in shown])
+        values = np.array([mean(cells, name, method, column) for method in shown])
         tried = [(name, method) in cells for method in shown]
         most = max(record.get("rows", 0) for m in shown for record in cells.get((name, m), []))
         lines[name] = []
         for value, method in zip(values, shown, strict=True):
             cell = cells.get((name, method), [])
-            text = f"{value:.4g}" if np.isfinite(value) else (cell[0]["state"] if cell else "")
+            failed = [record["state"] for record in cell if record["state"] != "ok"]
+            text = figure(value) if np.isfinite(value) else "".join(failed[:1])
             text = f"**{text}**" if np.isfinite(value) and value == best(values) else text
             fewer = np.isfinite(value) and cell[0]["rows"] < most
             lines[name].append(text + ("\\*" if fewer else ""))
@@ -72,10 +76,15 @@ def scores(
     return markdown(title, shown, lines)
 
 
-def mean(cells: dict[tuple[str, str], Cell], name: str, method: str, column: str) -> float | None:
-    """Over the seeds; None if one of them failed."""
+def figure(value: float) -> str:
+    """Four digits, or all before the point."""
+    return f"{value:,.0f}" if value >= 10_000 else f"{value:.4g}"
+
+
+def mean(cells: dict[tuple[str, str], Cell], name: str, method: str, column: str) -> float:
+    """Over the seeds; NaN if one of them failed."""
     cell = cells.get((name, method), [])
-    return float(np.mean([r[column] for r in cell])) if cell and all(column in r for r in cell) else None
+    return float(np.mean([record.get(column, np.nan) for record in cell])) if cell else np.nan
 
 
 def ranked(values: np.ndarray) -> np.ndarray:

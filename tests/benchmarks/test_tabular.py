@@ -103,15 +103,17 @@ def test_tables():
     records = [
         *(made("kin8nm", "hck-fast", value, seed=seed) for seed, value in enumerate((0.1, 0.3))),
         made("kin8nm", "lightgbm", 0.1234567),
-        made("mv", "hck-fast", 2.0, rows=50),
-        made("mv", "lightgbm", None, state="timeout"),
+        made("mv", "hck-fast", 2.0, rows=50, max_rows=50),
+        made("mv", "hck-fast", None, state="error"),
+        made("mv", "lightgbm", 1.0),
+        made("mv", "lightgbm", None, seed=1, state="timeout"),
         made("mv", "xgboost", 1.0),
         made("letter", "hck-fast", 0.9),
         made("letter", "lightgbm", 0.8),
     ]
     lines = tables(records, ["kin8nm", "mv", "letter"], ["hck-fast", "lightgbm"]).splitlines()
     assert "| kin8nm | 0.2 | **0.1235** |" in lines
-    assert "| mv | **2** | timeout |" in lines
+    assert "| mv | **2**\\* | timeout |" in lines
     assert "| mean rank on 2 | 1.50 | 1.50 |" in lines
     assert "| letter | **0.9** | 0.8 |" in lines
     assert "| mean rank on 1 | 1.00 | 2.00 |" in lines
