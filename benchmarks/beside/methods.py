@@ -127,10 +127,10 @@ def xrfm(p: Problem) -> Predict:
     """As its page advises: numbers standardised, categories as columns of 0 and 1."""
     from xrfm import xRFM
 
-    names = categories(p.X)
-    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    columns = (encoder, names), (StandardScaler(), [name for name in p.X.columns if name not in names])
-    scaler = make_column_transformer(*columns) if hasattr(p.X, "columns") else StandardScaler()
+    scaler = StandardScaler()
+    if names := categories(p.X):
+        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+        scaler = make_column_transformer((encoder, names), remainder=scaler)
     scaler.fit(impute(dense(p.X), p.X))
 
     def prepare(X: Any) -> np.ndarray:

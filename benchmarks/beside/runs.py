@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
+import hck
 from beside.methods import METHODS
 from beside.problems import Problem, problem
 from hck import metrics
@@ -64,7 +65,7 @@ def scores(p: Problem, predicted: np.ndarray) -> dict[str, float]:
 
 
 def versions(package: str) -> str:
-    return version(_DISTRIBUTION.get(package, package)) if package != "hck" else __import__("hck").__version__
+    return hck.__version__ if package == "hck" else version(_DISTRIBUTION.get(package, package))
 
 
 def in_a_process(job: Record, limit: float, script: Path = SCRIPT) -> Record:
