@@ -116,7 +116,7 @@ def histgradientboosting(tuned: bool) -> Callable[[Problem], Predict]:
     def train(p: Problem) -> Predict:
         kind = HistGradientBoostingRegressor if p.is_regression else HistGradientBoostingClassifier
         setting = {"max_iter": 1000, "learning_rate": 0.05, "max_leaf_nodes": 63, "early_stopping": True}
-        setting |= {"n_iter_no_change": 50}
+        setting |= {"n_iter_no_change": 50, "tol": 0.0}  # tol is absolute, and too much for small targets
         model = kind(random_state=p.seed, **(setting if tuned else {}))
         return predictor(model.fit(dense(p.X), p.y), p, dense)
 
