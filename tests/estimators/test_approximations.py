@@ -127,7 +127,7 @@ def test_exact_process_as_in_scikit_learn():
 
 def test_iteration_where_memory_is_short():
     model = HCKRegressor(**GIVEN, approximation="exact", memory_budget="200kB").fit(X, Y)
-    assert 1 < len(model.residuals_[0]) < 60
+    assert 1 < len(model.residuals_[0]) < 120
     whole = HCKRegressor(**GIVEN, approximation="exact").fit(X, Y)
     assert whole.residuals_ == []
     np.testing.assert_allclose(model.predict(NEW), whole.predict(NEW), rtol=0, atol=1e-5)

@@ -3,6 +3,7 @@
 from html.parser import HTMLParser
 
 NASTY = '<script>alert("1")</script>\x1b[31m'
+SHOWN = NASTY.replace("\x1b", "\\x1b")  # as a page has it
 VOID = {"meta", "link", "img"}
 
 

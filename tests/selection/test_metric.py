@@ -28,6 +28,9 @@ def neighbourhoods(x, y, seed=0):
 def slow_loss(name, x, y, metric, levels, noise):
     """Minus the log-likelihood per value of y, by the definition."""
     kernel = make_kernel(name, 1.0)
+    kernel = kernel.with_parameters(
+        {each: levels[2].exp() for each in kernel.parameters() if each == "alpha"}
+    )
     z = x @ metric if metric.ndim == 2 else x * metric
     matrix = levels[0].exp() * kernel.evaluate(z, z) / kernel.amplitude
     matrix = matrix + levels[1].exp() * torch.diag(noise)
@@ -43,7 +46,7 @@ def test_the_gradient_is_that_of_the_likelihood(name, columns, whole):
     x, y = tensor(RNG.normal(size=(12, 3))), tensor(RNG.normal(size=(12, columns)))
     noise = tensor(RNG.uniform(0.5, 2.0, size=12))
     metric = tensor(RNG.normal(size=(3, 2)) if whole else RNG.uniform(0.5, 2.0, size=3)).requires_grad_()
-    levels = tensor([0.3, -1.0]).requires_grad_()
+    levels = tensor([0.3, -1.0, 0.4]).requires_grad_()
     slow_loss(name, x, y, metric, levels, noise).backward()
     with torch.no_grad():
         z = placed(x[None], metric[None])
@@ -51,11 +54,12 @@ def test_the_gradient_is_that_of_the_likelihood(name, columns, whole):
     found = x.mT @ by_place[0] if whole else (x * by_place[0]).sum(0)
     torch.testing.assert_close(found, metric.grad, rtol=1e-7, atol=1e-9)
     torch.testing.assert_close(by_level[0], levels.grad, rtol=1e-7, atol=1e-9)
+    assert (by_level[0, 2] != 0) == _formula(name).shaped
 
 
 def test_a_matrix_that_is_not_positive_definite_teaches_nothing():
     z = torch.zeros(1, 5, 2, dtype=torch.float64)
-    nothing = torch.full((1, 2), -800.0, dtype=torch.float64)  # exp(−800) is 0
+    nothing = torch.full((1, 3), -800.0, dtype=torch.float64)  # exp(−800) is 0
     y, noise = torch.ones(1, 5, 1).double(), torch.ones(1, 5).double()
     by_place, by_level = _gradient(z, y, noise, [_formula("gaussian")], nothing, fixed=False)
     assert not by_place.any()

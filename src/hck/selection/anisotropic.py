@@ -59,6 +59,8 @@ def _candidate(metric: Metric, comparison: Comparison, alpha: float | None) -> C
         kernel, form = make_kernel(name, 1 / matrix), "a lengthscale per feature"
     else:
         kernel, form = make_kernel(name, 1.0, matrix), "a matrix as its metric"
+    other = [each for each in kernel.parameters() if each != "lengthscale"]
+    kernel = kernel.with_parameters(dict.fromkeys(other, metric.shape))
     ridge = metric.alpha * mean_variance(kernel, comparison.some.points) if alpha is None else alpha
     form += ", learned near and far" if metric.mixed else ""
     return Candidate(kernel, ridge, f"{name} with {form}", name, many=True)

@@ -33,6 +33,7 @@ class Metric:
     matrix: Tensor
     scale: float = 1.0  # times k, where y has the variance 1
     alpha: float = 0.1  # the noise over the scale
+    shape: float = 1.0  # the formula's other number, if it has one
     mixed: bool = False  # every other step of learning takes points from everywhere
 
 
@@ -59,22 +60,24 @@ def learn_metrics(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) ->
 def can_learn(name: str) -> bool:
     """Whether a kernel's points are but divided by lengthscales."""
     kernel = make_kernel(name, 1.0)
-    return isinstance(kernel, Stationary) and kernel.placement is None
+    if not isinstance(kernel, Stationary) or kernel.placement is not None:
+        return False
+    return len(kernel.parameters()) == 1 + kernel.formula.shaped
 
 
 @torch.no_grad()
 def _learn(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[Metric]:
     start = torch.stack([each.matrix.to(data.x) for each in starts])
     formulas = [_formula(each.name) for each in starts]
-    known = [(math.log(each.scale), math.log(max(each.alpha, 1e-12) * each.scale)) for each in starts]
-    levels = torch.tensor(known, dtype=data.x.dtype, device=data.x.device)
+    known = [(each.scale, max(each.alpha, 1e-12) * each.scale, each.shape) for each in starts]
+    levels = torch.tensor(known, dtype=data.x.dtype, device=data.x.device).log()
     whole = lesson.form == "matrix"
     # A matrix is learned relative to where it starts, the identity in units of the lengthscales.
     theta = torch.eye(start.shape[-1], dtype=start.dtype, device=start.device) if whole else start.log()
     theta = theta.repeat(len(start), 1, 1) if whole else theta
     steps = _Adam(lesson), _Adam(replace(lesson, rate=min(lesson.rate, 0.05)))
     size = min(lesson.size, len(data.x))
-    mixed = torch.tensor([each.mixed for each in starts], device=data.x.device)
+    mixed = torch.tensor([each.mixed for each in starts], dtype=torch.bool, device=data.x.device)
     for step in range(lesson.steps):
         metric = (start[..., None] * theta if start.ndim == 2 else start @ theta) if whole else theta.exp()
         rows = data.draw(step, metric, size, mixed if step % 2 else None)
@@ -96,11 +99,10 @@ def _learn(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[M
 
 
 def _found(starts: list[Metric], metric: Tensor, levels: Tensor, fixed: bool) -> Iterator[Metric]:
-    for start, matrix, (scale, noise) in zip(starts, metric, levels.exp().tolist(), strict=True):
+    for start, matrix, (scale, noise, shape) in zip(starts, metric, levels.exp().tolist(), strict=True):
         if matrix.isfinite().all():
-            yield replace(
-                start, matrix=matrix, scale=scale, alpha=start.alpha if fixed else noise / scale
-            )  # fmt: skip
+            alpha = start.alpha if fixed else noise / scale
+            yield replace(start, matrix=matrix, scale=scale, alpha=alpha, shape=shape)
         else:
             yield start
 
@@ -110,12 +112,12 @@ def _gradient(
 ) -> tuple[Tensor, Tensor]:
     """The gradient of minus the log-likelihood of placed points z (metrics, m, k), per value of y.
 
-    By the points, and by the logarithms of scale and noise (metrics, 2). 0 where the kernel's matrix is not
-    positive definite.
+    By the points, and by the logarithms of scale, noise and the formula's shape (metrics, 3). 0 where the
+    kernel's matrix is not positive definite.
     """
-    s = _distances(z, formulas)
-    values, slopes = (torch.stack(part) for part in zip(*map(_with_slope, formulas, s), strict=True))
-    scale, level = (part[:, None, None] for part in levels.exp().unbind(1))
+    s, (scale, level, shape) = _distances(z, formulas), levels.exp()[..., None, None].unbind(1)
+    parts = zip(*map(_with_slopes, formulas, s, shape), strict=True)
+    values, slopes, by_shape = (torch.stack(part) for part in parts)
     matrix = values * scale
     matrix.diagonal(dim1=1, dim2=2).add_(level[:, 0] * noise)
     factor, wrong = torch.linalg.cholesky_ex(matrix)
@@ -126,16 +128,17 @@ def _gradient(
     weight = (inverse * columns - solved @ solved.mT) / 2
     by_noise = (weight.diagonal(dim1=1, dim2=2) * noise).sum(1) * level[:, 0, 0]
     by_scale = (weight * values).sum((1, 2)) * scale[:, 0, 0]
-    by_level = torch.stack([by_scale + by_noise, torch.zeros_like(by_noise)], 1) if fixed else torch.stack(
-        [by_scale, by_noise], 1
-    )  # fmt: skip
+    by_shape = (weight * by_shape).sum((1, 2)) * scale[:, 0, 0] * shape[:, 0, 0]
+    if fixed:  # the noise goes with the scale
+        by_scale, by_noise = by_scale + by_noise, torch.zeros_like(by_noise)
+    by_level = torch.stack([by_scale, by_noise, by_shape], 1)
     weight = weight.mul_(slopes).mul_(scale)
     weight.diagonal(dim1=1, dim2=2).zero_()
     by_place = 4 * (weight.sum(2, keepdim=True) * z - weight @ z)
     for i, formula in enumerate(formulas):
         if formula.manhattan:
             by_place[i] = _by_manhattan(z[i], weight[i])
-    share = known / (z.shape[1] * columns)
+    share = known.to(z.dtype) / (z.shape[1] * columns)
     return by_place * share[:, None, None], by_level * share[:, None]
 
 
@@ -150,12 +153,13 @@ def _distances(z: Tensor, formulas: list[Formula]) -> Tensor:
     return s
 
 
-def _with_slope(formula: Formula, s: Tensor) -> tuple[Tensor, Tensor]:
-    """f(s) and f'(s)."""
+def _with_slopes(formula: Formula, s: Tensor, shape: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """f(s, shape), and its derivatives by s and by the shape."""
     with torch.enable_grad():
-        s = s.requires_grad_()
-        value = formula(s, 1.0)
-        return value.detach(), torch.autograd.grad(value.sum(), s)[0]
+        s, shape = s.requires_grad_(), shape.expand_as(s).clone().requires_grad_(formula.shaped)
+        value = formula(s, shape)
+        slopes = torch.autograd.grad(value.sum(), (s, shape) if formula.shaped else s)
+    return value.detach(), slopes[0], slopes[1] if formula.shaped else torch.zeros_like(s)
 
 
 def _by_manhattan(z: Tensor, weight: Tensor) -> Tensor:
