@@ -25,7 +25,10 @@ _RATE, _MATRIX_RATE = 0.15, 0.015
 def anisotropic(
     contest: Contest, comparison: Comparison, names: list[str], alpha: float | None, effort: Effort
 ) -> list[Candidate]:
-    """Kernels with a lengthscale for each feature, and the best of them with a matrix; the best first."""
+    """Kernels with a lengthscale for each feature, and the best of them with a matrix.
+
+    Of each kernel, the best that has lengthscales, and the best that has a matrix.
+    """
     data = contest.shaping()
     points = data.points
     assert isinstance(points, DensePoints)
@@ -33,17 +36,24 @@ def anisotropic(
     unit = torch.from_numpy(1 / start_lengthscales(points))
     given = 0.1 if alpha is None else alpha
     starts = [Metric(name, unit, alpha=given, mixed=mixed) for name in names for mixed in (False, True)]
-    each = Lesson("each", rate=_RATE, size=effort.size, fixed=alpha is not None)
+    each = Lesson("each", max(100, effort.steps // 2), _RATE, effort.size, fixed=alpha is not None)
     learned = learn_metrics(starts, each, near)
     found = _tuned(comparison, learned, alpha, effort.tries)
     if points.n_features > _MOST_ROWS or not effort.matrices:
-        return sorted(found, key=lambda candidate: candidate.loss)
+        return _best_of_each(found)
     order = sorted(range(len(starts)), key=lambda i: found[i].loss)[: effort.matrices]
     starts = [replace(learned[i], mixed=mixed) for i in order for mixed in (False, True)]
     lesson = replace(each, form="matrix", steps=effort.steps, rate=_MATRIX_RATE)
     whole = learn_metrics(starts, lesson, near)
-    found += _tuned(comparison, whole, alpha, effort.tries)
-    return sorted(found, key=lambda candidate: candidate.loss)
+    return _best_of_each(found) + _best_of_each(_tuned(comparison, whole, alpha, effort.tries))
+
+
+def _best_of_each(found: list[Candidate]) -> list[Candidate]:
+    """The best of each kernel, the best first."""
+    best: dict[str, Candidate] = {}
+    for candidate in sorted(found, key=lambda candidate: candidate.loss):
+        best.setdefault(candidate.name, candidate)
+    return list(best.values())
 
 
 def _tuned(comparison: Comparison, learned: list[Metric], alpha: float | None, tries: int) -> list[Candidate]:

@@ -30,7 +30,7 @@ KERNELS = ("matern32", "matern12", "gaussian", "laplace")  # that "auto" chooses
 AROUND = (0.3, 1.0, 3.0)  # multiples of an alpha to try
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)  # the same, for a kernel that is given
 _SCOUTS = 4000  # observations on which the ridge of a kernel that is given is looked for
-_PART = 0.8  # of the time that is left, since larger leaves and left-out values take longer
+_PART = 0.7  # of the work that is left, since left-out values take as much again as this leaves
 _SMALLEST, _MEETING = 384, 1536  # sizes of leaves where candidates meet
 _BLENDED = 3  # candidates at most whose predictions are averaged
 _REFINED = 20_000  # observations on which the ridge of approximations without a tree is chosen
@@ -69,9 +69,10 @@ def select(given: Given, contest: Contest, units: Units) -> Selection:
 def _shape(given: Given, contest: Contest) -> tuple[Shape, bool]:
     """The size of what is trained, and whether several candidates are: each has half of the work then."""
     points, limits = contest.data.points, contest.limits
+    work = limits.work
     if contest.pace and limits.deadline < math.inf:
-        left = max(limits.deadline - time.perf_counter(), 0.2 * limits.work / contest.pace)
-        limits = replace(limits, work=_PART * left * contest.pace)
+        work = max((limits.deadline - time.perf_counter()) * contest.pace, 0.2 * work)
+    limits = replace(limits, work=_PART * work)
     shape = final_shape(given, contest.settings, points, limits)
     if not given.blends:
         return shape, False
@@ -112,7 +113,7 @@ def _choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: 
     names = [name for name in names if can_learn(name)]
     if several and names:
         begin = time.perf_counter()
-        found = [*anisotropic(contest, comparison, names, alpha, effort)[:3], *found[:2]]
+        found = [*anisotropic(contest, comparison, names, alpha, effort), *found[:2]]
         notes.append(f"metrics: {time.perf_counter() - begin:.1f} s")
     begin = time.perf_counter()
     if len(found) > 1:

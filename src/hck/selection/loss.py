@@ -55,7 +55,7 @@ class SquaredError(Loss):
 class LogLoss(Loss):
     """The mean of −log p(class) of classes' numbers (n,), after calibration; maybe weighted."""
 
-    margin = 0.2  # lengthscales are learned as if ±1 were Gaussian, so that they fit labels too closely
+    margin = 0.3  # lengthscales are learned as if ±1 were Gaussian, so that they fit labels too closely
 
     def __call__(self, predicted: np.ndarray) -> float:
         return Calibration.fit(predicted, self.observed, self.weight).loss

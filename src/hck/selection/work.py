@@ -74,12 +74,12 @@ class Effort:
         kernels, matrices, tries, size = next(each[1:] for each in _EFFORTS if share < each[0])
         trials = tries * (2 * kernels + 2 * matrices + 3)
         d = points.values_per_point or UNKNOWN
-        scouts = 0.3 * work / (trials * tree_work(1, d, SCOUTING.leaf_size or 1, SCOUTING.rank))
+        scouts = 0.25 * work / (trials * tree_work(1, d, SCOUTING.leaf_size or 1, SCOUTING.rank))
         return cls(
             kernels,
             matrices,
             steps=int(min(400, max(150, 250 * share**0.3))),
-            size=size,
+            size=min(400, size + min(2 * d, 64)),
             tries=tries,
             scouts=int(min(16_000, max(1000, scouts))),
         )
