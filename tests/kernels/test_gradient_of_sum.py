@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from block_tables import FULL, PADDED
 from composed_kernels import dot, every_composed, every_kernel, every_scale, plain
-from hck.backend.blocks import Blocks
 from hck.kernels import CallableKernel, Gaussian, Laplace, Matern, make_kernel
 from hck.points import KernelBlocks, as_points
 
@@ -30,18 +30,6 @@ def test_tensors_are_the_parameters_that_require_a_gradient(kernel, names):
         alone = torch.tensor(np.asarray(plain(kernel)[name])).requires_grad_()
         (found,) = kernel.with_parameters({name: alone}).tensors()
         assert found is alone
-
-
-def table(rows, width, full):
-    """Blocks of positions, padded with −1."""
-    index = torch.full((len(rows), width), -1)
-    for row, positions in zip(index, rows, strict=True):
-        row[: len(positions)] = torch.tensor(positions)
-    return Blocks(index, full)
-
-
-FULL = (table([[0, 1, 2], [3, 4, 5], [6, 7, 8]], 3, True), table([[0, 1], [2, 3], [8, 4]], 2, True))
-PADDED = (table([[0, 1, 2], [3, 4], [6]], 4, False), table([[0, 1], [2], [8, 4, 6]], 3, False))
 
 
 @pytest.fixture

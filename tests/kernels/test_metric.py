@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from hck.backend.blocks import Blocks
+from block_tables import FULL, PADDED
 from hck.kernels import (
     Gaussian,
     InverseMultiquadric,
@@ -174,16 +174,6 @@ def test_points_that_are_carried_too_far():
 # Gradients ----------------------------------------------------------------------------------------------
 
 
-def table(rows, width, full):
-    """Blocks of positions, padded with −1."""
-    index = torch.full((len(rows), width), -1)
-    for row, positions in zip(index, rows, strict=True):
-        row[: len(positions)] = torch.tensor(positions)
-    return Blocks(index, full)
-
-
-FULL = (table([[0, 1, 2], [3, 4, 5], [6, 7, 8]], 3, True), table([[0, 1], [2, 3], [8, 4]], 2, True))
-PADDED = (table([[0, 1, 2], [3, 4], [6]], 4, False), table([[0, 1], [2], [8, 4, 6]], 3, False))
 every_block = pytest.mark.parametrize("blocks", [FULL, PADDED], ids=["full", "padded"])
 
 

@@ -1,4 +1,4 @@
-"""Choose kernel, lengthscales, ridge and shape: candidates compete on leave-one-out loss."""
+"""Choose kernel, metric, ridge and shape: candidates compete on observations that did not shape them."""
 
 import math
 import time
@@ -87,16 +87,12 @@ def _joins(candidate: Candidate, best: Candidate, margin: float) -> bool:
 
 
 @interruptible
+@on_own_threads()
 def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: Units) -> Chosen:
     """The best with its best alpha, the candidates that have met, and what was done.
 
     Kernel and alpha are those of `Given`; one of them is to be chosen.
     """
-    with on_own_threads():
-        return _choose(contest, kernel, alpha, units)
-
-
-def _choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: Units) -> Chosen:
     if isinstance(kernel, Kernel):
         tuned = tuned_alpha(contest, kernel)
         return tuned, [tuned], []

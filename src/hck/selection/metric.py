@@ -75,27 +75,32 @@ def _learn(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[M
     # A matrix is learned relative to where it starts, the identity in units of the lengthscales.
     theta = torch.eye(start.shape[-1], dtype=start.dtype, device=start.device) if whole else start.log()
     theta = theta.repeat(len(start), 1, 1) if whole else theta
+
+    def at(theta: Tensor) -> Tensor:
+        """The metrics that theta stands for."""
+        if not whole:
+            return theta.exp()
+        return start[..., None] * theta if start.ndim == 2 else start @ theta
+
     steps = _Adam(lesson), _Adam(replace(lesson, rate=min(lesson.rate, 0.05)))
     size = min(lesson.size, len(data.x))
     mixed = torch.tensor([each.mixed for each in starts], dtype=torch.bool, device=data.x.device)
     for step in range(lesson.steps):
-        metric = (start[..., None] * theta if start.ndim == 2 else start @ theta) if whole else theta.exp()
+        metric = at(theta)
         rows = data.draw(step, metric, size, mixed if step % 2 else None)
         x, y, noise = data.x[rows], data.y[rows], data.noise[rows]
         x = x - x.mean(1, keepdim=True)
         z = placed(x, metric)
         by_place, by_level = _gradient(z, y, noise, formulas, levels, lesson.fixed)
         if whole:
-            units = x * start[:, None] if start.ndim == 2 else x @ start
-            slope = units.mT @ by_place
+            slope = placed(x, start).mT @ by_place
         else:
             slope = (z * by_place).sum(1)
             slope = slope if lesson.form == "each" else slope.mean(1, keepdim=True).expand_as(slope)
         theta = theta - steps[0](step, slope)
         levels = levels - steps[1](step, by_level)
         levels[:, 1].clamp_(min=math.log(_LEAST_NOISE))
-    metric = (start[..., None] * theta if start.ndim == 2 else start @ theta) if whole else theta.exp()
-    return list(_found(starts, metric, levels, lesson.fixed))
+    return list(_found(starts, at(theta), levels, lesson.fixed))
 
 
 def _found(starts: list[Metric], metric: Tensor, levels: Tensor, fixed: bool) -> Iterator[Metric]:
@@ -156,7 +161,8 @@ def _distances(z: Tensor, formulas: list[Formula]) -> Tensor:
 def _with_slopes(formula: Formula, s: Tensor, shape: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """f(s, shape), and its derivatives by s and by the shape."""
     with torch.enable_grad():
-        s, shape = s.requires_grad_(), shape.expand_as(s).clone().requires_grad_(formula.shaped)
+        s = s.requires_grad_()
+        shape = shape.expand_as(s).clone().requires_grad_() if formula.shaped else shape
         value = formula(s, shape)
         slopes = torch.autograd.grad(value.sum(), (s, shape) if formula.shaped else s)
     return value.detach(), slopes[0], slopes[1] if formula.shaped else torch.zeros_like(s)
@@ -190,4 +196,4 @@ class _Adam:
         self.square = _SECOND * self.square + (1 - _SECOND) * gradient.square()
         mean = self.mean / (1 - _FIRST ** (step + 1))
         spread = (self.square / (1 - _SECOND ** (step + 1))).sqrt()
-        return self.lesson.rate * min(rise, fall if rise > 1 else rise) * mean / (spread + 1e-12)
+        return self.lesson.rate * (rise if rise < 1 else fall) * mean / (spread + 1e-12)
