@@ -11,6 +11,7 @@ from hck.errors import NotPositiveDefiniteError
 from hck.kernels import CallableKernel, Gaussian, Matern
 from hck.points import as_points
 from hck.selection import Candidate, Observations
+from hck.selection.anisotropic import Course
 from hck.selection.auto import given_kernel, meet, refined_alpha, select
 from hck.selection.candidate import Given, Shape
 from hck.selection.contest import Contest
@@ -151,6 +152,23 @@ def test_ridges_are_looked_for_beyond_the_end():
     assert found.alpha > 1e-4
 
 
+def test_of_many_features_a_metric_of_low_rank_is_learned():
+    """y depends on one direction of 300 features, along which the points do not differ most."""
+    rng = np.random.default_rng(0)
+    inner = rng.normal(size=(600, 5)) * [3.0, 3.0, 3.0, 3.0, 1.0]
+    x = inner @ rng.normal(size=(5, 300)) / 300**0.5 + 0.01 * rng.normal(size=(600, 300))
+    y = np.sin(2 * inner[:, 4])
+    data = Observations(as_points(x), torch.tensor((y - y.mean())[:, None] / y.std()))
+    here = Contest(data, SquaredError(data.y.numpy()), Settings(1), Limits(1e9), np.random.RandomState(0))
+    here.hold_out()
+    comparison = here.compare_on(600, SCOUTING)
+    first = isotropic(comparison, ["matern32"], {"": None}, None, 8)[0]
+    effort = Effort(kernels=1, matrices=1, steps=100, size=100, tries=6, scouts=600)
+    found = Course(here, comparison, ["matern32"], None, effort).metrics(first)
+    assert all(each.kernel.metric.shape == (300, 64) for each in found)
+    assert min(each.loss for each in found) < 0.5 * first.loss
+
+
 # What counts ---------------------------------------------------------------------------------------------
 
 
@@ -158,8 +176,8 @@ def test_held_out_observations_shape_nothing():
     here = contest()
     here.hold_out()
     assert len(here.held) == 150  # half of so few
-    assert len(here.shaping()) == 150
-    assert not np.isin(here.shaping().y.numpy(), here.data.y.numpy()[here.held]).any()
+    assert len(here.shaping(here.data)) == 150
+    assert not np.isin(here.shaping(here.data).y.numpy(), here.data.y.numpy()[here.held]).any()
     comparison = here.compare_on(10**6, SCOUTING)
     np.testing.assert_array_equal(comparison.counted, here.held)
 

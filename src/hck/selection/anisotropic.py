@@ -1,8 +1,13 @@
-"""Metrics that are learned: a lengthscale for each feature, and from there a matrix."""
+"""Metrics that are learned: a lengthscale for each feature, and from there a matrix.
 
-from dataclasses import replace
+Of many features a matrix is learned on their principal directions, in the units of a kernel that has one
+lengthscale.
+"""
+
+from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor
 
 from hck.backend.parallel import parallel_map
 from hck.backend.random import as_random
@@ -14,38 +19,101 @@ from hck.selection.contest import Comparison, Contest
 from hck.selection.likelihood import start_lengthscales
 from hck.selection.metric import Lesson, Metric, learn_metrics
 from hck.selection.neighbourhoods import Neighbourhoods
+from hck.selection.observations import Observations
 from hck.selection.tuning import tune
 from hck.selection.work import Effort
 
+MOST_FEATURES = 4096  # of which any metric but one lengthscale is learned
 MOST_LENGTHSCALES = 256
-_MOST_ROWS = 128  # features of which a matrix is learned
+_MOST_ROWS = 128  # features of which a matrix is learned as they are
+_DIRECTIONS = 64  # of more features
+_SAMPLE = 4000  # points by which directions are found
 _RATE, _MATRIX_RATE = 0.15, 0.015
 
 
-def anisotropic(
-    contest: Contest, comparison: Comparison, names: list[str], alpha: float | None, effort: Effort
-) -> list[Candidate]:
-    """Kernels with a lengthscale for each feature, and the best of them with a matrix.
+@dataclass(frozen=True)
+class Course:
+    """What metrics are learned with: kernels by name, and an alpha, unless it is to be learned too."""
 
-    Of each kernel, the best that has lengthscales, and the best that has a matrix.
+    contest: Contest
+    comparison: Comparison
+    names: list[str]
+    alpha: float | None
+    effort: Effort
+
+    def metrics(self, first: Candidate) -> list[Candidate]:
+        """Kernels with a lengthscale for each feature, and the best of them with a matrix.
+
+        Of each kernel, the best that has lengthscales, and the best that has a matrix. The first candidate
+        has one lengthscale: where there are many features, it says in which units they are compared.
+        """
+        data = self.contest.data
+        points, found = data.points, []
+        assert isinstance(points, DensePoints)
+        if points.n_features <= MOST_LENGTHSCALES:
+            unit = torch.from_numpy(1 / start_lengthscales(points))
+            found = self._learned(data, unit, points.n_features <= _MOST_ROWS)
+        if points.n_features > _MOST_ROWS:
+            directions = principal(points, 1 / first.kernel.parameters()["lengthscale"])
+            data = replace(data, points=DensePoints(points.x @ directions.to(points.x)))
+            found += self._learned(data, directions.new_ones(directions.shape[1]), True, directions)
+        return found
+
+    def _learned(
+        self, data: Observations, unit: Tensor, as_matrix: bool, directions: Tensor | None = None
+    ) -> list[Candidate]:
+        """Metrics of points that are, perhaps, what others are along directions (d, k)."""
+        effort, given = self.effort, 0.1 if self.alpha is None else self.alpha
+        near = Neighbourhoods.of(self.contest.shaping(data), as_random(self.contest.rng.randint(2**31 - 1)))
+        starts = [
+            Metric(name, unit, alpha=given, mixed=mixed) for name in self.names for mixed in (False, True)
+        ]
+        steps, fixed = max(100, effort.steps // 2), self.alpha is not None
+        each = Lesson("each", steps, _RATE, effort.size, fixed)
+        learned = learn_metrics(starts, each, near)
+        found = self._tuned(learned, directions)
+        if not as_matrix or not effort.matrices:
+            return _best_of_each(found)
+        order = sorted(range(len(starts)), key=lambda i: found[i].loss)[: effort.matrices]
+        starts = [replace(learned[i], mixed=mixed) for i in order for mixed in (False, True)]
+        if effort.matrices > 1:  # lengthscales may have lost directions that are no feature's
+            starts.append(replace(learned[order[0]], matrix=unit, mixed=False))
+        lesson = replace(each, form="matrix", steps=effort.steps, rate=_MATRIX_RATE)
+        whole = learn_metrics(starts, lesson, near)
+        return _best_of_each(found) + _best_of_each(self._tuned(whole, directions))
+
+    def _tuned(self, learned: list[Metric], directions: Tensor | None) -> list[Candidate]:
+        def tuned(metric: Metric) -> Candidate:
+            start = self._candidate(metric, directions)
+            return tune(self.comparison, start, self.effort.tries, self.alpha is None)
+
+        return list(parallel_map(tuned, learned, self.comparison.some.points.device))
+
+    def _candidate(self, metric: Metric, directions: Tensor | None) -> Candidate:
+        matrix, name = metric.matrix.cpu(), metric.name
+        form = "a lengthscale per feature" if matrix.ndim == 1 else "a matrix as its metric"
+        if directions is not None:
+            form = form.replace("feature", "principal direction") if matrix.ndim == 1 else f"{form}, of low rank"
+            matrix = directions * matrix if matrix.ndim == 1 else directions @ matrix
+        kernel = make_kernel(name, 1 / matrix) if matrix.ndim == 1 else make_kernel(name, 1.0, matrix)
+        other = [each for each in kernel.parameters() if each != "lengthscale"]
+        kernel = kernel.with_parameters(dict.fromkeys(other, metric.shape))
+        alpha, points = self.alpha, self.comparison.some.points
+        ridge = metric.alpha * mean_variance(kernel, points) if alpha is None else alpha
+        form += ", learned near and far" if metric.mixed else ""
+        return Candidate(kernel, ridge, f"{name} with {form}", name, many=True)
+
+
+def principal(points: DensePoints, unit: float | Tensor) -> Tensor:
+    """Directions (d, k) along which points differ most, in some units of their features (or all in one).
+
+    Points times these are in such units, too.
     """
-    data = contest.shaping()
-    points = data.points
-    assert isinstance(points, DensePoints)
-    near = Neighbourhoods.of(data, as_random(contest.rng.randint(2**31 - 1)))
-    unit = torch.from_numpy(1 / start_lengthscales(points))
-    given = 0.1 if alpha is None else alpha
-    starts = [Metric(name, unit, alpha=given, mixed=mixed) for name in names for mixed in (False, True)]
-    each = Lesson("each", max(100, effort.steps // 2), _RATE, effort.size, fixed=alpha is not None)
-    learned = learn_metrics(starts, each, near)
-    found = _tuned(comparison, learned, alpha, effort.tries)
-    if points.n_features > _MOST_ROWS or not effort.matrices:
-        return _best_of_each(found)
-    order = sorted(range(len(starts)), key=lambda i: found[i].loss)[: effort.matrices]
-    starts = [replace(learned[i], mixed=mixed) for i in order for mixed in (False, True)]
-    lesson = replace(each, form="matrix", steps=effort.steps, rate=_MATRIX_RATE)
-    whole = learn_metrics(starts, lesson, near)
-    return _best_of_each(found) + _best_of_each(_tuned(comparison, whole, alpha, effort.tries))
+    every = torch.linspace(0, len(points) - 1, min(len(points), _SAMPLE), dtype=torch.float64).long()
+    x = points.x[every.to(points.device)].double().cpu() * unit
+    _, vectors = torch.linalg.eigh(torch.cov(x.T))
+    found = vectors[:, -_DIRECTIONS:].flip(1)
+    return found * (unit[:, None] if isinstance(unit, Tensor) and unit.ndim else unit)
 
 
 def _best_of_each(found: list[Candidate]) -> list[Candidate]:
@@ -54,23 +122,3 @@ def _best_of_each(found: list[Candidate]) -> list[Candidate]:
     for candidate in sorted(found, key=lambda candidate: candidate.loss):
         best.setdefault(candidate.name, candidate)
     return list(best.values())
-
-
-def _tuned(comparison: Comparison, learned: list[Metric], alpha: float | None, tries: int) -> list[Candidate]:
-    def tuned(metric: Metric) -> Candidate:
-        return tune(comparison, _candidate(metric, comparison, alpha), tries, alpha is None)
-
-    return list(parallel_map(tuned, learned, comparison.some.points.device))
-
-
-def _candidate(metric: Metric, comparison: Comparison, alpha: float | None) -> Candidate:
-    matrix, name = metric.matrix.cpu(), metric.name
-    if matrix.ndim == 1:
-        kernel, form = make_kernel(name, 1 / matrix), "a lengthscale per feature"
-    else:
-        kernel, form = make_kernel(name, 1.0, matrix), "a matrix as its metric"
-    other = [each for each in kernel.parameters() if each != "lengthscale"]
-    kernel = kernel.with_parameters(dict.fromkeys(other, metric.shape))
-    ridge = metric.alpha * mean_variance(kernel, comparison.some.points) if alpha is None else alpha
-    form += ", learned near and far" if metric.mixed else ""
-    return Candidate(kernel, ridge, f"{name} with {form}", name, many=True)

@@ -16,7 +16,7 @@ from hck.hierarchy.blueprint import mean_variance
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.registry import KernelLike
 from hck.points import DensePoints
-from hck.selection.anisotropic import MOST_LENGTHSCALES, anisotropic
+from hck.selection.anisotropic import MOST_FEATURES, Course
 from hck.selection.candidate import Candidate, Given, Selection, Shape
 from hck.selection.contest import Contest
 from hck.selection.isotropic import Units, isotropic
@@ -31,7 +31,8 @@ AROUND = (0.3, 1.0, 3.0)  # multiples of an alpha to try
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)  # the same, for a kernel that is given
 _SCOUTS = 4000  # observations on which the ridge of a kernel that is given is looked for
 _PART = 0.7  # of the work that is left, since left-out values take as much again as this leaves
-_SMALLEST, _MEETING = 384, 1536  # sizes of leaves where candidates meet
+_SMALLEST, _MEETING = 192, 768  # sizes of leaves where candidates meet
+_TREES = 4  # there: what a forest makes good, such as cuts through many features that matter, must not count
 _BLENDED = 3  # candidates at most whose predictions are averaged
 _REFINED = 20_000  # observations on which the ridge of approximations without a tree is chosen
 
@@ -105,11 +106,12 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
     comparison = contest.compare_on(effort.scouts, SCOUTING)
     found = isotropic(comparison, names, units, alpha, effort.tries + 4)
     notes.append(f"one lengthscale: {time.perf_counter() - start:.1f} s")
-    several = isinstance(points, DensePoints) and 1 < points.n_features <= MOST_LENGTHSCALES
+    several = isinstance(points, DensePoints) and 1 < points.n_features <= MOST_FEATURES
     names = [name for name in names if can_learn(name)]
     if several and names:
         begin = time.perf_counter()
-        found = [*anisotropic(contest, comparison, names, alpha, effort), *found[:2]]
+        course = Course(contest, comparison, names, alpha, effort)
+        found = [*course.metrics(found[0]), *found[:2]]
         notes.append(f"metrics: {time.perf_counter() - begin:.1f} s")
     begin = time.perf_counter()
     if len(found) > 1:
@@ -137,9 +139,10 @@ def meet(
 ) -> list[Candidate]:
     """Compare candidates on more points and with larger leaves, with multiples of alpha; the best first."""
     size, leaf = _meeting(contest, len(candidates) * len(factors), work)
-    comparison, start = contest.compare_on(size, Shape(1, leaf, leaf // 8 or 1)), time.perf_counter()
+    trees = 1 if leaf == size else _TREES
+    comparison, start = contest.compare_on(size, Shape(trees, leaf, leaf // 8 or 1)), time.perf_counter()
     met = [tune_ridge(comparison, candidate, factors) for candidate in candidates]
-    done = len(candidates) * len(factors) * tree_work(size, _width(contest), leaf, leaf // 8 or 1)
+    done = trees * len(candidates) * len(factors) * tree_work(size, _width(contest), leaf, leaf // 8 or 1)
     contest.pace = done / (time.perf_counter() - start)
     return sorted(met, key=lambda candidate: candidate.loss)
 
@@ -158,7 +161,7 @@ def _meeting(contest: Contest, runs: int, work: float) -> tuple[int, int]:
 
     def fits() -> bool:
         each = 4 * points.dtype.itemsize * (leaf + leaf // 8)  # bytes of a point
-        cost = runs * 1.2 * tree_work(size, d, leaf, leaf // 8 or 1)
+        cost = runs * _TREES * 1.2 * tree_work(size, d, leaf, leaf // 8 or 1)
         return cost <= work and size * each <= contest.limits.memory
 
     while leaf > _SMALLEST and not fits():

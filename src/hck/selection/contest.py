@@ -85,13 +85,13 @@ class Contest:
         count = min(most, max(round(part * n), min(200, n // 2)))
         self.held = np.sort(self.rng.permutation(n)[:count])
 
-    def shaping(self) -> Observations:
-        """The observations that may shape candidates."""
+    def shaping(self, data: Observations) -> Observations:
+        """Of the data, or of something made of them, row by row, what may shape candidates."""
         if self.held is None:
-            return self.data
-        kept = np.ones(len(self.data), dtype=bool)
+            return data
+        kept = np.ones(len(data), dtype=bool)
         kept[self.held] = False
-        return self.data.take(np.flatnonzero(kept))
+        return data.take(np.flatnonzero(kept))
 
     def sample(self, size: int) -> tuple[Observations, Loss]:
         """Some observations at random, and the loss for them."""
