@@ -91,10 +91,10 @@ class Course:
 
     def _candidate(self, metric: Metric, directions: Tensor | None) -> Candidate:
         matrix, name = metric.matrix.cpu(), metric.name
-        form = "a lengthscale per feature" if matrix.ndim == 1 else "a matrix as its metric"
+        feature = "feature" if directions is None else "principal direction"
+        form = f"a lengthscale per {feature}" if matrix.ndim == 1 else "a matrix as its metric"
         if directions is not None:
-            form = form.replace("feature", "principal direction") if matrix.ndim == 1 else f"{form}, of low rank"
-            matrix = directions * matrix if matrix.ndim == 1 else directions @ matrix
+            matrix = directions @ (matrix.diag() if matrix.ndim == 1 else matrix)
         kernel = make_kernel(name, 1 / matrix) if matrix.ndim == 1 else make_kernel(name, 1.0, matrix)
         other = [each for each in kernel.parameters() if each != "lengthscale"]
         kernel = kernel.with_parameters(dict.fromkeys(other, metric.shape))
