@@ -110,6 +110,32 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         values = self._evaluate(X)
         return values[:, 0] if len(self.classes_) == 2 else values
 
+    def predict_gradient(self, X: PointsLike) -> Predictions:
+        """The gradient of `decision_function` by x, in closed form, in the units that X has.
+
+        See `HCKRegressor.predict_gradient`.
+
+        Parameters
+        ----------
+        X : as in `fit`, but dense
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
+            NaN for columns that are categories. A tensor on X's device if X is a tensor.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from hck import HCKClassifier
+        >>> X, y = make_moons(1000, noise=0.1, random_state=0)
+        >>> model = HCKClassifier("gaussian", lengthscale=0.5, random_state=0).fit(X, y)
+        >>> model.predict_gradient([[0.5, 0.25]])[0, 1] < 0  # the class 1 is below
+        np.True_
+        """
+        slopes = self._evaluate_slopes(X)
+        return slopes[:, :, 0] if len(self.classes_) == 2 else slopes
+
     def predict(self, X: PointsLike) -> Predictions:
         """Predict class labels.
 

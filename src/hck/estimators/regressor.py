@@ -96,6 +96,40 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         values = self._evaluate(X)
         return values[:, 0] if self._one_target else values
 
+    def predict_gradient(self, X: PointsLike) -> Predictions:
+        """The gradient of `predict` by x, in closed form, in the units that X and y have.
+
+        It is that of the leaves that a point is in: across a cut, where predictions may jump, it says
+        nothing. Where a point is a training point or a landmark, kernels that have a kink there (laplace,
+        matern12) count as flat.
+
+        Parameters
+        ----------
+        X : as in `fit`, but dense
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_targets)
+            NaN for columns that are categories. A tensor on X's device if X is a tensor.
+
+        Raises
+        ------
+        NoGradientError
+            If the model was fitted to sparse points or objects, or the kernel cannot be differentiated.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKRegressor
+        >>> X = np.random.default_rng(0).uniform(size=(2000, 2))
+        >>> y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2
+        >>> model = HCKRegressor("gaussian", lengthscale=0.5, alpha=1e-6, random_state=0).fit(X, y)
+        >>> model.predict_gradient([[0.5, 0.5]]).round(2)  # 3 cos(1.5) and 1
+        array([[0.21, 1.  ]])
+        """
+        slopes = self._evaluate_slopes(X)
+        return slopes[:, :, 0] if self._one_target else slopes
+
     def loo_predict(self) -> np.ndarray:
         """Each training target predicted from all others, in closed form; the mean over trees.
 

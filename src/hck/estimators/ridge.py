@@ -25,6 +25,7 @@ from hck.backend.memory import resolve_budget
 from hck.backend.reuse import reusing
 from hck.estimators.base import HCKEstimator
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, Weights, assign
+from hck.estimators.slopes import by_columns, check_slopes
 from hck.estimators.training import Ensemble, Equations, Fitted, Weighed, blend, scale, weigh
 from hck.hierarchy import Forest, TreePredictor
 from hck.partition import Tree
@@ -264,6 +265,14 @@ class RidgeEstimator(HCKEstimator):
         values = torch.cat([self.forest_(self._placed(part), verbose=verbose) for part in self._parts(X)])
         intercept = torch.as_tensor(self.intercept_, device=values.device)
         return self._out(X, (values + intercept).to(values.dtype))
+
+    def _evaluate_slopes(self, X: PointsLike) -> Predictions:
+        """The gradients of `_evaluate` by the columns of X: shape (points, columns of X, columns)."""
+        X = self._validate_new(X)
+        check_slopes(self)
+        verbose = bool(self.verbose)
+        slopes = torch.cat([self.forest_.slope(self._placed(part), verbose) for part in self._parts(X)])
+        return self._out(X, by_columns(self, self._scaling.back(slopes)))
 
     def _parts(self, X: PointsLike) -> list[PointsLike]:
         """Rows of new data; several parts where sparse data have to be made dense."""
