@@ -8,7 +8,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from hck.backend.checks import require
+from hck.conformal import check_level
 from hck.estimators.base import device_of
+from hck.estimators.intervals import classification_errors, errors_of
 from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED, RidgeEstimator
 from hck.persistence.classes import saved
@@ -89,11 +91,13 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
                 f"{type(self).__name__} needs at least two classes, but y has one class only: {classes[0]!r}"
             )
         fitted = self._train(X, given, signs(code, len(classes)), sample_weight, observed=code)
-        others, weighed, calibration = fitted.left_out, fitted.weighed, None
+        others, weighed, calibration, errors = fitted.left_out, fitted.weighed, None, None
         if others is not None:
-            calibration = Calibration.fit(others, code[weighed.rows], weighed.weights)
+            observed = code[weighed.rows]
+            calibration = Calibration.fit(others, observed, weighed.weights)
+            errors = classification_errors(calibration(others), observed, weighed.weights)
         self._keep(fitted)
-        self.classes_, self.calibration_ = classes, calibration
+        self.classes_, self.calibration_, self._left_out_errors = classes, calibration, errors
         return self
 
     def decision_function(self, X: PointsLike) -> Predictions:
@@ -171,6 +175,43 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
             raise ValueError(NOTHING_LEFT_OUT)
         score = to_host(self.decision_function(X))
         return self.calibration_(score.reshape(len(score), -1))
+
+    def predict_set(self, X: PointsLike, coverage: float = 0.9) -> np.ndarray:
+        """Sets of classes, of which a share `coverage` should hold the class that is observed.
+
+        In a set are all classes of a probability as large as left-out training points ask for, and the
+        likeliest one always, so that no set is empty. With too few training points for the coverage, all
+        classes are in every set: it may be n / (n + 1). docs/uncertainty.md says what is proven of the
+        coverage and what is measured. Needs ``leave_one_out=True``.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        coverage : float, default=0.9
+
+        Returns
+        -------
+        ndarray of bool, of shape (n_samples, n_classes)
+            Whether each of `classes_` is in the set.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import make_moons
+        >>> from hck import HCKClassifier
+        >>> X, y = make_moons(2000, noise=0.4, random_state=0)
+        >>> model = HCKClassifier("gaussian", lengthscale=0.3, random_state=0).fit(X[:1000], y[:1000])
+        >>> sets = model.predict_set(X[1000:], coverage=0.95)
+        >>> bool(0.93 < sets[np.arange(1000), y[1000:]].mean() < 0.98)
+        True
+        >>> sets.sum(axis=1).max()  # where both are possible
+        np.int64(2)
+        """
+        check_is_fitted(self)
+        check_level(coverage)
+        within = errors_of(self).threshold(coverage)[0]
+        proba = self.predict_proba(X)
+        return (1 - proba <= within) | (proba == proba.max(axis=1, keepdims=True))
 
     def loo_decision_function(self) -> np.ndarray:
         """The scores of each training point by all others, in closed form; the mean over trees.

@@ -155,6 +155,27 @@ class TreePredictor:
         for_each(evaluate, self._visits(x, d), x.device, "Predict: gradient", verbose)
         return out[:-1]
 
+    @torch.no_grad()
+    def neighbours(self, x: PointsLike, count: int) -> Tensor:
+        """The training points closest to each point of `x` among those of its leaf, by the kernel.
+
+        Shape (points, count): positions among the training points, −1 where a leaf has fewer.
+        """
+        x = as_points_like(x, self.points)
+        out = torch.full((len(x) + 1, count), -1, dtype=torch.long, device=x.device)
+
+        def evaluate(visit: Visit) -> None:
+            pairs, _ = self._sides(x, visit)[0]
+            values = pairs.tensor()
+            if not pairs.columns.full:
+                values.masked_fill_(~pairs.columns.mask[:, None], -torch.inf)
+            closest = values.topk(min(count, values.shape[2]), sorted=False).indices
+            every = pairs.columns.index[:, None].expand_as(values)
+            out[visit.new.index, : closest.shape[2]] = every.gather(2, closest)
+
+        for_each(evaluate, self._visits(x), x.device, "Predict: neighbours")
+        return out[:-1]
+
     def _visits(self, x: Points, each: int = 1) -> list[Visit]:
         return visits(self.tree, leaves_of(self.tree), x, Room(self.landmarks.rank, self.budget, each=each))
 

@@ -52,10 +52,10 @@ def slope_variance(kernel: Kernel, x: Tensor) -> Tensor:
     with torch.enable_grad():
         left, right = (x.unsqueeze(-2).detach().clone().requires_grad_() for _ in range(2))
         values = kernel.evaluate(left, right)
-        slope = _by_autograd(kernel, values, left, create_graph=True)
+        slope = _by_autograd(kernel, values, left, again=True)
         if not slope.requires_grad:
             raise _no_derivative(kernel)
-        columns = [_by_autograd(kernel, part, right, retain_graph=True) for part in slope.unbind(-1)]
+        columns = [_by_autograd(kernel, part, right, again=True).detach() for part in slope.unbind(-1)]
     return torch.stack([column[..., 0, m] for m, column in enumerate(columns)], -1)
 
 
@@ -90,11 +90,13 @@ def _has_slope(kernel: Stationary) -> bool:
     return kernel.formula.smooth and not kernel.formula.manhattan
 
 
-def _by_autograd(kernel: Kernel, values: Tensor, point: Tensor, **options: bool) -> Tensor:
+def _by_autograd(kernel: Kernel, values: Tensor, point: Tensor, again: bool = False) -> Tensor:
+    """The gradient of values by points; to be differentiated again, if it is asked for."""
     if not values.requires_grad:
         raise _no_derivative(kernel)
     with torch.enable_grad():
-        (found,) = torch.autograd.grad(values.sum(), point, materialize_grads=True, **options)
+        total = values.sum()
+        (found,) = torch.autograd.grad(total, point, None, again, again, materialize_grads=True)
     if not torch.isfinite(found).all():
         raise _no_derivative(kernel)
     return found
