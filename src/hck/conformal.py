@@ -26,7 +26,7 @@ from hck.kernels.stationary import Stationary
 from hck.points import Points
 
 _NEIGHBOURS = 30  # in each tree
-_PRIOR = 3.0  # neighbours, in each tree, with the mean error of all: what a local mean starts from
+_PRIOR = 1.0  # neighbours, in each tree, with the mean error of all: what a local mean starts from
 _LEAST = 0.01  # of a local scale, in mean errors
 _MOST = 20_000  # training points that errors in local units are computed of
 _ROUNDING = 1e-9  # of a number of points
@@ -97,8 +97,8 @@ def check_level(level: object) -> None:
 def threshold(size: np.ndarray, weight: np.ndarray | None, level: float) -> np.ndarray:
     """The smallest errors (n, targets) below which lies the share `level` of n + 1: shape (targets,)."""
     n, wanted = len(size), level * (len(size) + 1) - _ROUNDING
-    if weight is None:
-        k = math.ceil(wanted)
+    if weight is None or n < 2:
+        k = math.ceil(wanted) if n > 1 else 2  # of a single point, there are no others that predict it
         return np.full(size.shape[1], np.inf) if k > n else np.partition(size, k - 1, axis=0)[k - 1]
     order = np.argsort(size, axis=0)
     counted = np.cumsum((weight / weight.mean())[order], axis=0)

@@ -1,6 +1,12 @@
 """The errors and warnings that are hck's own."""
 
-__all__ = ["ModelFileError", "NoGradientError", "NotPositiveDefiniteError", "NumericalWarning", "RunFileError"]
+__all__ = [
+    "ModelFileError",
+    "NoGradientError",
+    "NotPositiveDefiniteError",
+    "NumericalWarning",
+    "RunFileError",
+]
 
 
 class ModelFileError(ValueError):

@@ -92,7 +92,9 @@ def std_by_differences(process, x):
 def test_the_exact_process(trend):
     """One leaf, against the formulas of universal kriging, written out with NumPy."""
     kernel, noise = 1.7 * Gaussian([1.0, 20.0, 0.1]), 0.05
-    model = HCKGaussianProcessRegressor(kernel, noise=noise, optimizer=None, trend=trend, rank=len(X)).fit(X, Y)
+    model = HCKGaussianProcessRegressor(kernel, noise=noise, optimizer=None, trend=trend, rank=len(X)).fit(
+        X, Y
+    )
     mean, std = model.predict_gradient(NEW, return_std=True)
     assert_gradient(mean, model.predict)
     K, k = kernel(X, X) + noise * np.eye(len(X)), kernel(X, NEW)
@@ -110,7 +112,9 @@ def test_the_exact_process(trend):
     np.testing.assert_allclose(std, expected, rtol=1e-5)
     beta = cov @ H.T @ np.linalg.solve(K, Y)
     weights = np.linalg.solve(K, Y - H @ beta)
-    np.testing.assert_allclose(mean, np.einsum("npd,n->pd", slopes, weights) + dh @ beta, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        mean, np.einsum("npd,n->pd", slopes, weights) + dh @ beta, rtol=1e-5, atol=1e-6
+    )
 
 
 def test_trees_that_disagree():
@@ -187,7 +191,9 @@ def test_categories_have_no_gradient():
     for column, name in ((0, "a"), (2, "b")):
         up, down = (model.predict(new.assign(**{name: new[name] + h})) for h in (1e-6, -1e-6))
         np.testing.assert_allclose(found[:, column], (up - down) / 2e-6, rtol=1e-4, atol=1e-6)
-    process = HCKGaussianProcessRegressor("gaussian", trend="linear", max_iter=2, random_state=0).fit(frame, Y)
+    process = HCKGaussianProcessRegressor("gaussian", trend="linear", max_iter=2, random_state=0).fit(
+        frame, Y
+    )
     mean, std = process.predict_gradient(new, return_std=True)
     assert np.isnan(mean[:, 1]).all()
     assert np.isfinite(mean[:, [0, 2]]).all()
@@ -224,7 +230,9 @@ def test_processes_with_kinks_have_means_only(approximation):
 
 
 def test_a_trend_that_is_a_function():
-    process = HCKGaussianProcessRegressor("gaussian", optimizer=None, noise=0.1, trend=lambda x: x[:, :1] ** 2)
+    process = HCKGaussianProcessRegressor(
+        "gaussian", optimizer=None, noise=0.1, trend=lambda x: x[:, :1] ** 2
+    )
     with pytest.raises(NoGradientError, match="trend='linear'"):
         process.fit(Z, Y).predict_gradient(Z[:3])
 

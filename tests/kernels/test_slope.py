@@ -35,7 +35,11 @@ def polynomial(a, b):
     return (1 + a @ b.mT) ** 2
 
 
-ROUGH = {"laplace": Laplace(0.8), "matern12": Matern([0.7, 1.0, 1.3], nu=0.5), "rough": Gaussian() + Laplace()}
+ROUGH = {
+    "laplace": Laplace(0.8),
+    "matern12": Matern([0.7, 1.0, 1.3], nu=0.5),
+    "rough": Gaussian() + Laplace(),
+}
 SMOOTH = {
     **{name: make_kernel(name, 0.9) for name in kernel_names() if name not in ("laplace", "matern12")},
     "per feature": Matern([0.5, 1.0, 2.0], nu=2.5),
@@ -64,7 +68,9 @@ def moved(x, m, step):
 @pytest.mark.parametrize("name", ALL)
 def test_slopes_are_those_of_differences(name):
     kernel, x, z, h = ALL[name], RNG.normal(size=(5, 3)), RNG.normal(size=(7, 3)), 1e-5
-    expected = np.stack([kernel(moved(x, m, h), z) - kernel(moved(x, m, -h), z) for m in range(3)], 1) / (2 * h)
+    expected = np.stack([kernel(moved(x, m, h), z) - kernel(moved(x, m, -h), z) for m in range(3)], 1) / (
+        2 * h
+    )
     pairs = pairs_of(kernel, x, z)
     found = slope_values(kernel, pairs)[0].numpy()
     np.testing.assert_allclose(found, expected, atol=2e-8 * abs(expected).max())
@@ -73,7 +79,9 @@ def test_slopes_are_those_of_differences(name):
     np.testing.assert_allclose(total, found @ weight, atol=1e-12 * abs(found).max() * 10)
 
 
-@pytest.mark.parametrize("name", ["gaussian", "laplace", "sum", "product", "function", "inverse_multiquadric"])
+@pytest.mark.parametrize(
+    "name", ["gaussian", "laplace", "sum", "product", "function", "inverse_multiquadric"]
+)
 def test_padding_counts_for_nothing(name):
     kernel = ALL[name]
     x, z = as_points(RNG.normal(size=(5, 3))), as_points(RNG.normal(size=(6, 3)))

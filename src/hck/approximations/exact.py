@@ -241,7 +241,9 @@ class IterativeFactorization(Factorization):
     def _parts(self, points: int, each: int = 1) -> list[slice]:
         """New points that are worked on together, if there are so many right-hand sides for each."""
         source = self.approximation
-        room = resolve_budget(source.memory_budget, source.device) // (80 * len(source))  # ten vectors for each
+        room = resolve_budget(source.memory_budget, source.device) // (
+            80 * len(source)
+        )  # ten vectors for each
         return chunks(0, points, max(1, min(_AT_ONCE, room) // each))
 
     def covariance(self, x: PointsLike) -> Tensor:

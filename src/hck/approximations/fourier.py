@@ -108,7 +108,9 @@ class Fourier(FeatureMap):
         frequencies = self.frequencies(x)
         angle = x.x @ frequencies
         turned = torch.cat([-angle.sin(), angle.cos()], 1) * self._size(x)
-        both = torch.cat([frequencies, frequencies], 1).mT[:, :, None] * weights[:, None]  # (rank, d, columns)
+        both = (
+            torch.cat([frequencies, frequencies], 1).mT[:, :, None] * weights[:, None]
+        )  # (rank, d, columns)
         return (turned @ both.flatten(1)).unflatten(1, both.shape[1:])
 
     def _size(self, x: Points) -> Tensor:

@@ -37,7 +37,12 @@ _CHOSEN_ON = 50_000  # points on which parameters are chosen
 _LANDMARKS = ("uniform", "kmeans", "farthest")
 _KEPT = (
     *("intercept_", "selection_", "n_features_in_", "feature_names_in_", "_left_out"),
-    *("_left_out_errors", "_one_target", "classes_", "calibration_"),  # of which a regressor or a classifier has some
+    *(
+        "_left_out_errors",
+        "_one_target",
+        "classes_",
+        "calibration_",
+    ),  # of which a regressor or a classifier has some
 )
 _AUTO = (1024, 128)  # leaf size and rank to reckon with before they are chosen
 

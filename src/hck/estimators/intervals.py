@@ -28,7 +28,7 @@ def errors_of(model: "RidgeEstimator") -> LeftOutErrors:
 
 
 def half_widths(model: "RidgeEstimator", X: PointsLike, level: float) -> Predictions:
-    """Half the widths of intervals at new points: shape (points, targets), or, the same at all, (targets,)."""
+    """Half the widths of intervals at new points: shape (points, targets), or (targets,) if all are alike."""
     check_level(level)
     errors, forest = errors_of(model), getattr(model, "forest_", None)
     local = None if forest is None else LocalScale.of(forest, errors)
@@ -48,11 +48,15 @@ def around(values: Predictions, half: Predictions) -> tuple[Predictions, Predict
     return values, *(end.astype(values.dtype) for end in ends)
 
 
-def regression_errors(observed: np.ndarray, left_out: np.ndarray | None, weight: np.ndarray | None) -> LeftOutErrors | None:
+def regression_errors(
+    observed: np.ndarray, left_out: np.ndarray | None, weight: np.ndarray | None
+) -> LeftOutErrors | None:
     """Of targets (n, targets) that all others predict."""
     return None if left_out is None else LeftOutErrors(observed - left_out, weight)
 
 
-def classification_errors(probabilities: np.ndarray, code: np.ndarray, weight: np.ndarray | None) -> LeftOutErrors:
+def classification_errors(
+    probabilities: np.ndarray, code: np.ndarray, weight: np.ndarray | None
+) -> LeftOutErrors:
     """Of classes, given the probabilities (n, classes) that all others give them."""
     return LeftOutErrors(1 - np.take_along_axis(probabilities, code[:, None], 1), weight)

@@ -101,7 +101,8 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
 
         Returns
         -------
-        mean : ndarray of shape (n_samples,) or (n_samples, n_targets); a tensor on X's device if X is a tensor
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            A tensor on X's device if X is a tensor.
         lower, upper : the same, if `interval` is given
             Then the result is a tuple of the three.
 
@@ -112,7 +113,8 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         >>> rng = np.random.default_rng(0)
         >>> X = rng.uniform(size=(4000, 1))
         >>> y = np.sin(6 * X[:, 0]) + 0.3 * X[:, 0] * rng.standard_normal(4000)  # noisier to the right
-        >>> model = HCKRegressor("gaussian", lengthscale=0.3, alpha=0.1, random_state=0).fit(X[:2000], y[:2000])
+        >>> model = HCKRegressor("gaussian", lengthscale=0.3, alpha=0.1, random_state=0)
+        >>> model = model.fit(X[:2000], y[:2000])
         >>> mean, lower, upper = model.predict(X[2000:], interval=0.9)
         >>> inside = (lower <= y[2000:]) & (y[2000:] <= upper)
         >>> bool(0.87 < inside.mean() < 0.93)

@@ -19,7 +19,7 @@ def check_slopes(model: HCKEstimator) -> None:
 
 
 def by_columns(model: HCKEstimator, slopes: Tensor) -> Tensor:
-    """Gradients (points, d, …) by features as those by the columns of X: NaN for those that are categories."""
+    """Gradients (points, d, …) by features as those by the columns of X: NaN for categories."""
     categories = model._categories
     if categories is None:
         return slopes

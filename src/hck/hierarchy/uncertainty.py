@@ -25,7 +25,6 @@ from hck.points import (
     self_values,
 )
 
-
 # What is asked of a kernel between blocks of points and of new ones: (leaves, width, ·).
 Across: TypeAlias = Callable[[Kernel, Points, Blocks, Points, Blocks], Tensor]
 

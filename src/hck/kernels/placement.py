@@ -36,7 +36,7 @@ class Placement(ABC):
 
     @abstractmethod
     def back(self, x: Tensor, slope: Tensor) -> Tensor:
-        """Gradients by points x (…, d), as (…, d, columns), given those by where they are, (…, k, columns)."""
+        """Gradients by points x (…, d), as (…, d, columns), given those by places (…, k, columns)."""
 
     @abstractmethod
     def squared_speed(self, x: Tensor) -> Tensor:

@@ -17,7 +17,9 @@ from hck.kernels.distance import manhattan, rounded_squares
 from hck.kernels.placement import divide
 from hck.kernels.stationary import Stationary
 
-_CLOSE = 1e-16  # a squared distance in lengthscales at which a formula of its root has its slope at 0, to 1e-8
+_CLOSE = (
+    1e-16  # a squared distance in lengthscales at which a formula of its root has its slope at 0, to 1e-8
+)
 
 
 @singledispatch
@@ -230,7 +232,9 @@ def _(kernel: Product, x: Tensor) -> Tensor:
 @own_slope.register
 def _(kernel: Product, x: Tensor) -> Tensor:
     left, right = kernel.left, kernel.right
-    return own_slope(left, x) * right.diagonal(x)[..., None] + own_slope(right, x) * left.diagonal(x)[..., None]
+    return (
+        own_slope(left, x) * right.diagonal(x)[..., None] + own_slope(right, x) * left.diagonal(x)[..., None]
+    )
 
 
 @slope_values.register

@@ -251,7 +251,18 @@ _DATACLASSES: tuple[type, ...] = (
     *(Blocks, Landmarks, Tree),
     *(Centred, Message, OneAgainstAll, Piece, Trunk),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
-    *(Calibration, Candidate, LeftOutErrors, Iterative, Parameter, Scaling, Selection, Settings, Space, Trend),
+    *(
+        Calibration,
+        Candidate,
+        LeftOutErrors,
+        Iterative,
+        Parameter,
+        Scaling,
+        Selection,
+        Settings,
+        Space,
+        Trend,
+    ),
 )
 
 _KERNELS: tuple[type[Kernel], ...] = (*kernel_classes(), Product, Scaled, Sum)

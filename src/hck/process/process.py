@@ -99,7 +99,7 @@ class Process:
 
     @torch.no_grad()
     def slope(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
-        """The gradient of the mean at new points, where the trend has the gradients (d, trends): (points, d)."""
+        """The gradient of the mean at new points, given that of the trend (d, trends): shape (points, d)."""
         return self.mean.slope(x, verbose)[..., 0] + (trend.to(self.y) @ self.coefficients.to(self.y))[:, 0]
 
     @torch.no_grad()
