@@ -152,8 +152,9 @@ class LocalScale:
 
 def _knows_neighbours(member: Predictor, n: int) -> TypeGuard[TreePredictor]:
     """Whether it has all n training points in their order, and a kernel that falls with the distance."""
-    tree = isinstance(member, TreePredictor) and member.order is not None and len(member.points) == n
-    return tree and _of_differences(member.kernel)
+    if not isinstance(member, TreePredictor) or member.order is None:
+        return False
+    return len(member.points) == n and _of_differences(member.kernel)
 
 
 def _of_differences(kernel: Kernel) -> bool:
