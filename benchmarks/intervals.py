@@ -1,9 +1,9 @@
-"""How many held-out observations are inside the intervals and sets that are asked for, and how large these are.
+"""How many held-out observations are inside intervals and sets of some levels, and how large these are.
 
     HCK_DATA=FOLDER python benchmarks/intervals.py [--rows 4000] [--fit-time fast] [--sets NAME …]
 
-For each data set: trained on so many rows, and measured on as many others, at most 10,000. Beside the coverage
-of intervals of 50 %, 90 % and 95 % stand, at 90 %, that in the third of the places where they are widest, the
+For each data set: trained on so many rows, and measured on all others, at most 10,000. Beside the coverage of
+intervals of 50 %, 90 % and 95 % stand, at 90 %, that in the third of the places where they are widest, the
 same for intervals that are equally wide everywhere, and the ratio of mean widths. For classes: the coverage
 of sets of 90 % and 95 %, their mean size, and accuracy.
 """
