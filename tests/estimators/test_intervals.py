@@ -1,8 +1,11 @@
 """Intervals of the regressor and sets of the classifier, on data that they have not seen."""
 
+import os
 import pickle
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
@@ -204,6 +207,20 @@ SETS = (
     *("ailerons", "bank32nh", "cadata", "cpu_act", "elevators", "flights3m", "fried", "house8L", "kin8nm"),
     *("mv", "pol", "puma32H"),
 )
+
+
+@pytest.mark.data
+def test_coverage_of_a_table_with_categories(real_data):
+    real_data("cadata")  # or the test is skipped
+    path = Path(os.environ["HCK_DATA"]) / "diamonds.csv"
+    if not path.exists():
+        pytest.skip("no diamonds.csv in HCK_DATA")
+    frame = pd.read_csv(path).sample(3000, random_state=0)
+    x, y = frame.drop(columns="price"), frame.price.to_numpy(dtype=float)
+    model = HCKRegressor(fit_time=0.2, random_state=0).fit(x[:1000], y[:1000])
+    _, lower, upper = model.predict(x[1000:], interval=0.9)
+    assert 0.86 < np.mean((lower <= y[1000:]) & (y[1000:] <= upper)) < 0.93
+    assert np.isfinite(model.predict_gradient(x[1000:1010])[:, 0]).all()  # carat, a number
 
 
 @pytest.mark.data
