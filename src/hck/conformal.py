@@ -18,7 +18,9 @@ from typing import Any, TypeGuard
 import numpy as np
 import torch
 
+from hck.approximations.base import part_of
 from hck.backend.checks import check_floats, require
+from hck.backend.parallel import chunks
 from hck.hierarchy import Forest, TreePredictor
 from hck.hierarchy.forest import Predictor
 from hck.kernels import Kernel
@@ -29,6 +31,7 @@ _NEIGHBOURS = 30  # in each tree
 _PRIOR = 1.0  # neighbours, in each tree, with the mean error of all: what a local mean starts from
 _LEAST = 0.01  # of a local scale, in mean errors
 _MOST = 20_000  # training points that errors in local units are computed of
+_AT_ONCE = 2**16  # new points whose neighbours are looked for together
 _ROUNDING = 1e-9  # of a number of points
 
 
@@ -128,7 +131,9 @@ class LocalScale:
 
     def __call__(self, x: Points) -> np.ndarray:
         """At new points: shape (points, targets)."""
-        return self._mean([tree.neighbours(x, _NEIGHBOURS).cpu().numpy() for tree in self.trees])
+        parts = [part_of(x, part) for part in chunks(0, len(x), _AT_ONCE)]
+        every = ([tree.neighbours(part, _NEIGHBOURS).cpu().numpy() for tree in self.trees] for part in parts)
+        return np.concatenate([self._mean(near) for near in every])
 
     def left_out(self, rows: np.ndarray) -> np.ndarray:
         """At some training points, without their own errors: shape (rows, targets)."""

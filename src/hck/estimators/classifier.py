@@ -13,6 +13,7 @@ from hck.estimators.base import device_of
 from hck.estimators.intervals import classification_errors, errors_of
 from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED, RidgeEstimator
+from hck.estimators.slopes import forest_slopes
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
 from hck.preparation.coding import check_classes, codes_of, signs
@@ -137,7 +138,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         >>> model.predict_gradient([[0.5, 0.25]])[0, 1] < 0  # the class 1 is below
         np.True_
         """
-        slopes = self._evaluate_slopes(X)
+        slopes = forest_slopes(self, X)
         return slopes[:, :, 0] if len(self.classes_) == 2 else slopes
 
     def predict(self, X: PointsLike) -> Predictions:

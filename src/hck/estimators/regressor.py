@@ -9,6 +9,7 @@ from hck.estimators.base import device_of
 from hck.estimators.intervals import around, half_widths, regression_errors
 from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.ridge import SAVED, RidgeEstimator
+from hck.estimators.slopes import forest_slopes
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike
 
@@ -158,7 +159,7 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         >>> model.predict_gradient([[0.5, 0.5]]).round(2)  # 3 cos(1.5) and 1
         array([[0.21, 1.  ]])
         """
-        slopes = self._evaluate_slopes(X)
+        slopes = forest_slopes(self, X)
         return slopes[:, :, 0] if self._one_target else slopes
 
     def loo_predict(self) -> np.ndarray:

@@ -26,7 +26,6 @@ from hck.backend.reuse import reusing
 from hck.conformal import LeftOutErrors
 from hck.estimators.base import HCKEstimator
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, Weights, assign
-from hck.estimators.slopes import by_columns, check_slopes
 from hck.estimators.training import Ensemble, Equations, Fitted, Weighed, blend, scale, weigh
 from hck.hierarchy import Forest, TreePredictor
 from hck.partition import Tree
@@ -194,8 +193,7 @@ class RidgeEstimator(HCKEstimator):
         rows = check_rows("_used", self._used)
         if self._left_out is not None:
             check_floats("_left_out", torch.from_numpy(self._left_out), rows, columns)
-        errors = getattr(self, "_left_out_errors", None)
-        if errors is not None:
+        if (errors := getattr(self, "_left_out_errors", None)) is not None:
             require(len(errors.values) == rows, "_left_out_errors must be of the points that were left out")
         if self._weight is not None:
             check_floats("_weight", torch.from_numpy(self._weight), rows)
@@ -270,14 +268,6 @@ class RidgeEstimator(HCKEstimator):
         values = torch.cat([self.forest_(self._placed(part), verbose=verbose) for part in self._parts(X)])
         intercept = torch.as_tensor(self.intercept_, device=values.device)
         return self._out(X, (values + intercept).to(values.dtype))
-
-    def _evaluate_slopes(self, X: PointsLike) -> Predictions:
-        """The gradients of `_evaluate` by the columns of X: shape (points, columns of X, columns)."""
-        X = self._validate_new(X)
-        check_slopes(self)
-        verbose = bool(self.verbose)
-        slopes = torch.cat([self.forest_.slope(self._placed(part), verbose) for part in self._parts(X)])
-        return self._out(X, by_columns(self, self._scaling.back(slopes)))
 
     def _parts(self, X: PointsLike) -> list[PointsLike]:
         """Rows of new data; several parts where sparse data have to be made dense."""

@@ -1,11 +1,18 @@
 """Gradients of predictions by the columns of X, in the units that X has."""
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
 from hck.errors import NoGradientError
 from hck.estimators.base import HCKEstimator
+from hck.estimators.parameters import Predictions
 from hck.points import DensePoints
+from hck.preparation.arrays import PointsLike
+
+if TYPE_CHECKING:
+    from hck.estimators.ridge import RidgeEstimator
 
 
 def check_slopes(model: HCKEstimator) -> None:
@@ -16,6 +23,15 @@ def check_slopes(model: HCKEstimator) -> None:
             f"gradients are there for dense X alone, but the model was fitted to {kind}: "
             + ("objects cannot be moved a little" if model._objects else "fit it to X.toarray()")
         )
+
+
+def forest_slopes(model: "RidgeEstimator", X: PointsLike) -> Predictions:
+    """The gradients of a forest's functions by the columns of X: shape (points, columns of X, columns)."""
+    X = model._validate_new(X)
+    check_slopes(model)
+    verbose = bool(model.verbose)
+    slopes = torch.cat([model.forest_.slope(model._placed(part), verbose) for part in model._parts(X)])
+    return model._out(X, by_columns(model, model._scaling.back(slopes)))
 
 
 def by_columns(model: HCKEstimator, slopes: Tensor) -> Tensor:
