@@ -19,7 +19,7 @@ FLOORS = [
     {"hierarchy", "plotting"},
     {"branches"},
     {"approximations"},
-    {"process"},
+    {"process", "conformal"},
     {"selection"},
     {"persistence"},
     {"outofcore", "dask"},

@@ -1,6 +1,12 @@
 """The errors and warnings that are hck's own."""
 
-__all__ = ["ModelFileError", "NotPositiveDefiniteError", "NumericalWarning", "RunFileError"]
+__all__ = [
+    "ModelFileError",
+    "NoGradientError",
+    "NotPositiveDefiniteError",
+    "NumericalWarning",
+    "RunFileError",
+]
 
 
 class ModelFileError(ValueError):
@@ -9,6 +15,10 @@ class ModelFileError(ValueError):
 
 class RunFileError(ModelFileError, OSError):
     """A file of a run on disk, stopped or finished, that is damaged, missing, or of another run."""
+
+
+class NoGradientError(ValueError):
+    """A function that is asked for its gradient has none, or none that can be computed."""
 
 
 class NotPositiveDefiniteError(ValueError):

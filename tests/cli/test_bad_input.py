@@ -135,7 +135,7 @@ def test_data_that_do_not_suit_the_model(hck, spoilt, table):
         (("report", "classes", "--data", "test.csv", "--out", "r.html", "--target", "price"), "never one of"),
         (("evaluate", "numbers", "test.csv", "--target", "prize"), "no column 'prize'"),
         (("evaluate", "numbers", "hole.npz"), "2 columns, but the model was trained with 3"),
-        (("evaluate", "numbers", "test.csv", "--level", "0.7"), "--level 0.7 is not known"),
+        (("evaluate", "numbers", "test.csv", "--level", "0.999"), "too few for this level"),
     ):
         code, out, said = hck(*arguments)
         assert (code, out) == (1, ""), arguments

@@ -15,7 +15,6 @@ from hck.approximations.make import NAMES
 from hck.cli._common import show, warn
 from hck.cli._options import APPROXIMATIONS, KERNELS
 from hck.cli._tables import task_of
-from hck.cli.fit import intervals_of
 from hck.kernels import make_kernel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -132,14 +131,6 @@ def test_names_on_one_side_only(hck, table):
         )
         assert swapped[2] == ""  # nothing to warn of
         assert json.loads(swapped[1])["rmse"] == pytest.approx(json.loads(same[1])["rmse"])
-
-
-def test_intervals_are_as_wide_as_few_points_allow():
-    """The k-th smallest of n errors has level k / (n + 1)."""
-    assert intervals_of(np.array([3.0, 1.0, 2.0])) == [[0.5, 2.0]]
-    assert intervals_of(np.array([5.0])) == [[0.5, 5.0]]
-    assert dict(intervals_of(np.arange(1.0, 100.0)))[0.95] == 95
-    assert [level for level, _ in intervals_of(np.arange(99.0))] == [0.5, 0.8, 0.9, 0.95, 0.99]
 
 
 def test_few_points_have_no_intervals(hck, table):

@@ -29,6 +29,24 @@ def test_regression_of_a_forest(fitted, data, tmp_path):
     )
 
 
+def test_intervals_and_sets_are_lazy(fitted, data):
+    x, y = data
+    lazy = da.from_array(x, chunks=(300, 3))
+    parts = fitted.predict(lazy, interval=0.9)
+    assert all(isinstance(part, da.Array) for part in parts)
+    mean, lower, upper = (part.compute() for part in parts)
+    np.testing.assert_allclose(mean, fitted.predict(x))
+    held = (lower <= y) & (y <= upper)  # points that it has seen, so that more are inside
+    assert held.mean() >= 0.9
+    np.testing.assert_allclose(np.ptp(upper - lower), 0, atol=1e-9)
+    with pytest.raises(hck.errors.NoGradientError, match="to_local"):
+        fitted.predict_gradient(x)
+    model = DaskHCKClassifier(**GIVEN).fit(lazy, da.from_array((y > np.median(y)) * 1, chunks=300))
+    sets = model.predict_set(lazy, 0.9)
+    assert isinstance(sets, da.Array)
+    np.testing.assert_array_equal(sets.compute(), model.to_local().predict_set(x, 0.9))
+
+
 def test_several_targets_in_single_precision(data):
     x, y = data
     y = np.column_stack([y, y**2])

@@ -97,3 +97,28 @@ def test_process_with_a_forest():
     drawn = model.sample_posterior(NEW, 200, random_state=0)
     assert drawn.shape == (300, 200)
     assert np.abs(drawn.mean(1) - mean).max() <= 0.1
+
+
+@pytest.mark.parametrize("forest", [{"n_trees": 1, "rank": 900}, {"n_trees": 3, "rank": 24, "leaf_size": 96}])
+def test_gradients_and_intervals(forest):
+    here, there = fit_both(
+        lambda device: HCKRegressor(
+            Matern([0.2, 50.0, 0.01]), alpha=0.01, device=device, random_state=0, **forest
+        ),
+        X,
+        Y,
+    )
+    slopes = here.predict_gradient(NEW)
+    np.testing.assert_allclose(there.predict_gradient(NEW), slopes, atol=1e-6 * abs(slopes).max())
+    for got, expected in zip(there.predict(NEW, interval=0.9), here.predict(NEW, interval=0.9), strict=True):
+        np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+def test_errors_of_gradients():
+    settings = {"optimizer": None, "noise": 0.01, "rank": 24, "random_state": 0}
+    here, there = fit_both(
+        lambda device: HCKGaussianProcessRegressor(Matern([0.2, 50.0, 0.01]), device=device, **settings), X, Y
+    )
+    both = zip(there.predict_gradient(NEW, True), here.predict_gradient(NEW, True), strict=True)
+    for got, expected in both:
+        np.testing.assert_allclose(got, expected, atol=1e-6 * abs(expected).max())

@@ -1,7 +1,7 @@
 """The kernel itself, where n² numbers do not fit into memory: products by tiles, solutions by iteration."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -9,7 +9,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from hck.approximations.base import Approximation
+from hck.approximations.base import Approximation, part_of
 from hck.approximations.conjugate_gradients import Iterations, Stopping, conjugate_gradients
 from hck.approximations.factorization import Factorization
 from hck.approximations.preconditioners import Preconditioners
@@ -20,6 +20,7 @@ from hck.backend.memory import resolve_budget
 from hck.backend.parallel import at_a_time, chunks, for_each, parallel_map
 from hck.backend.random import RandomLike, as_random
 from hck.kernels import Kernel
+from hck.kernels.slope import slope_of_sum, slope_values, slope_variance
 from hck.points import (
     KernelBlocks,
     Points,
@@ -28,6 +29,7 @@ from hck.points import (
     check_kernel,
     check_weights,
     cross,
+    features_of,
     self_values,
 )
 from hck.settings import MemoryBudget, Settings
@@ -220,12 +222,29 @@ class IterativeFactorization(Factorization):
         x = as_points_like(x, self.approximation.points)
         every = Blocks(torch.arange(len(x), device=x.device)[None], full=True)
         out = self_values(self.approximation.kernel, x, every)[0]
-        source = self.approximation
-        room = resolve_budget(source.memory_budget, x.device) // (80 * len(source))  # ten vectors for each
-        for part in chunks(0, len(x), max(1, min(_AT_ONCE, room))):
+        for part in self._parts(len(x)):
             across = self.approximation.cross(x.take(every.index[0, part]))
             out[part] -= (across * self.solve(across)).sum(0)
         return out.clamp_min_(0)
+
+    @torch.no_grad()
+    def slope_variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
+        source, d = self.approximation, features_of(self.approximation.points)
+        x = as_points_like(x, source.points)
+        out = slope_variance(source.kernel, x.x)
+        for part in self._parts(len(x), d):
+            pairs = KernelBlocks.between(source.kernel, part_of(x, part), source.points)
+            across = slope_values(source.kernel, pairs)[0].flatten(0, 1).mT.contiguous()  # (n, points · d)
+            out[part] -= (across * self.solve(across)).sum(0).unflatten(0, (-1, d))
+        return out.clamp_min_(0)
+
+    def _parts(self, points: int, each: int = 1) -> list[slice]:
+        """New points that are worked on together, if there are so many right-hand sides for each."""
+        source = self.approximation
+        room = resolve_budget(source.memory_budget, source.device) // (
+            80 * len(source)
+        )  # ten vectors for each
+        return chunks(0, points, max(1, min(_AT_ONCE, room) // each))
 
     def covariance(self, x: PointsLike) -> Tensor:
         x = as_points_like(x, self.approximation.points)
@@ -257,17 +276,33 @@ class ExactPredictor:
     def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         x = as_points_like(x, self.points)
         out = self.weights.new_zeros(len(x), self.weights.shape[1])
-        tile = kind_of(x.device).tile
-        parts = chunks(0, len(self.points), tile)
 
         def work(rows: slice) -> None:
-            for part in parts:
-                blocks = _block(rows, x.device), _block(part, x.device)
-                values = cross(self.kernel, x, blocks[0], self.points, blocks[1])[0]
-                out[rows].addmm_(values, self.weights[part])
+            for part, pairs in self._tiles(x, rows):
+                out[rows].addmm_(pairs.tensor()[0], self.weights[part])
 
-        for_each(work, chunks(0, len(x), tile), x.device, "Predict", verbose)
+        for_each(work, chunks(0, len(x), kind_of(x.device).tile), x.device, "Predict", verbose)
         return out
+
+    @torch.no_grad()
+    def slope(self, x: PointsLike, verbose: bool = False) -> Tensor:
+        x = as_points_like(x, self.points)
+        d = features_of(x)
+        out = self.weights.new_zeros(len(x), d, self.columns)
+
+        def work(rows: slice) -> None:
+            for part, pairs in self._tiles(x, rows):
+                out[rows] += slope_of_sum(self.kernel, pairs, self.weights[part][None])[0]
+
+        rows = chunks(0, len(x), max(1, kind_of(x.device).tile // d))
+        for_each(work, rows, x.device, "Predict: gradient", verbose)
+        return out
+
+    def _tiles(self, x: Points, rows: slice) -> Iterator[tuple[slice, KernelBlocks]]:
+        """Some new points with all training points, some of these at a time."""
+        for part in chunks(0, len(self.points), kind_of(x.device).tile):
+            blocks = _block(rows, x.device), _block(part, x.device)
+            yield part, KernelBlocks(self.kernel, x, blocks[0], self.points, blocks[1])
 
     @property
     def nbytes(self) -> int:

@@ -21,7 +21,7 @@ from hck.backend.parallel import chunks
 from hck.backend.random import RandomLike
 from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Kernel
-from hck.points import Points, PointsLike, as_points_like, check_kernel, check_weights
+from hck.points import Points, PointsLike, as_points_like, check_kernel, check_weights, features_of
 
 _AT_ONCE = 2**22  # features computed together, in numbers
 
@@ -48,6 +48,14 @@ class FeatureMap(Approximation):
     @abstractmethod
     def features(self, x: Points) -> Tensor:
         """φ of each point: shape (points, rank)."""
+
+    @abstractmethod
+    def slope(self, x: Points, weights: Tensor) -> Tensor:
+        """The gradient of φ(x)ᵀ weights by x at each point: shape (points, d, columns)."""
+
+    def slope_parts(self, x: Points, columns: int) -> list[slice]:
+        """Points whose gradients, of so many columns, are computed together."""
+        return chunks(0, len(x), max(1, _AT_ONCE // (features_of(x) * max(columns, self.rank))))
 
     def without_points(self) -> "FeatureMap":
         """The same features, without the training points."""
@@ -174,6 +182,15 @@ class FeatureFactorization(Factorization):
     def variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
         return self._explained(as_points_like(x, self.approximation.points)).to(self.noise.dtype)
 
+    @torch.no_grad()
+    def slope_variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
+        source = self.approximation
+        x = as_points_like(x, source.points)
+        every = torch.eye(source.rank, dtype=x.dtype, device=x.device)
+        slopes = (source.slope(part_of(x, part), every) for part in source.slope_parts(x, source.rank))
+        found = [self.explain(each.flatten(0, 1)).unflatten(0, each.shape[:2]) for each in slopes]
+        return torch.cat(found).to(self.noise.dtype)
+
     def covariance(self, x: PointsLike) -> Tensor:
         phi = self.approximation.features(as_points_like(x, self.approximation.points))
         half = torch.linalg.solve_triangular(self.root, phi.double().mT, upper=False)
@@ -251,6 +268,12 @@ class FeaturePredictor:
 
     def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         return self.source.expand(as_points_like(x, self.source.points), self.weights)
+
+    @torch.no_grad()
+    def slope(self, x: PointsLike, verbose: bool = False) -> Tensor:
+        x = as_points_like(x, self.source.points)
+        parts = self.source.slope_parts(x, self.columns)
+        return torch.cat([self.source.slope(part_of(x, part), self.weights) for part in parts])
 
     @property
     def points(self) -> Points:

@@ -8,6 +8,7 @@ from torch import Tensor
 from hck.approximations.features import FeatureMap
 from hck.backend.checks import check_floats, require
 from hck.backend.random import RandomLike, as_random
+from hck.errors import NoGradientError
 from hck.kernels import Kernel, Scaled, make_kernel
 from hck.kernels.base import Number
 from hck.kernels.placement import check_lengthscales, check_metric
@@ -93,15 +94,29 @@ class Fourier(FeatureMap):
         return found if inner.metric is None else inner.metric.to(found) @ found
 
     def features(self, x: Points) -> Tensor:
-        amplitude, frequencies = _unscale(self.kernel)[1], self.frequencies(x)
         if isinstance(x, SparsePoints):
             parts = (x.x.indptr, x.x.indices, x.x.data)
             start, column, values = (torch.from_numpy(part).to(x.device) for part in parts)
-            angle = csr_tensor(start, column, values, x.x.shape) @ frequencies
+            angle = csr_tensor(start, column, values, x.x.shape) @ self.frequencies(x)
         else:
-            angle = x.x @ frequencies
-        size = torch.as_tensor(amplitude / self.standard.shape[1], dtype=x.dtype, device=x.device).sqrt()
-        return torch.cat([angle.cos(), angle.sin()], 1) * size
+            angle = x.x @ self.frequencies(x)
+        return torch.cat([angle.cos(), angle.sin()], 1) * self._size(x)
+
+    def slope(self, x: Points, weights: Tensor) -> Tensor:
+        if isinstance(x, SparsePoints):
+            raise NoGradientError("gradients by points are there for dense ones alone, not for sparse ones")
+        frequencies = self.frequencies(x)
+        angle = x.x @ frequencies
+        turned = torch.cat([-angle.sin(), angle.cos()], 1) * self._size(x)
+        both = (
+            torch.cat([frequencies, frequencies], 1).mT[:, :, None] * weights[:, None]
+        )  # (rank, d, columns)
+        return (turned @ both.flatten(1)).unflatten(1, both.shape[1:])
+
+    def _size(self, x: Points) -> Tensor:
+        """What cosines and sines are multiplied by, of shape ()."""
+        amplitude = _unscale(self.kernel)[1]
+        return torch.as_tensor(amplitude / self.standard.shape[1], dtype=x.dtype, device=x.device).sqrt()
 
     @property
     def nbytes(self) -> int:

@@ -12,6 +12,7 @@ from hck.backend.checks import require
 from hck.backend.random import RandomLike
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.registry import KernelLike
+from hck.kernels.slope import slope_of_sum
 from hck.partition import Landmarks, Tree, choose_landmarks
 from hck.points import (
     KernelBlocks,
@@ -98,6 +99,10 @@ class Nystrom(FeatureMap):
 
     def features(self, x: Points) -> Tensor:
         return KernelBlocks.between(self.kernel, x, self.landmarks).tensor()[0] @ self.whitener
+
+    def slope(self, x: Points, weights: Tensor) -> Tensor:
+        pairs = KernelBlocks.between(self.kernel, x, self.landmarks)
+        return slope_of_sum(self.kernel, pairs, (self.whitener @ weights)[None])[0]
 
     @property
     def nbytes(self) -> int:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hck.approximations.base import Approximation, part_of
 from hck.approximations.conjugate_gradients import Stopping, conjugate_gradients
-from hck.approximations.factorization import Factorization, normal
+from hck.approximations.factorization import Factorization, no_slopes, normal
 from hck.approximations.sparse_cholesky import Cholesky, Elimination
 from hck.approximations.taper import ROWS, Pattern, Taper
 from hck.backend.checks import check_floats, require
@@ -313,6 +313,9 @@ class TaperedPredictor:
         for part in track(chunks(0, len(x), ROWS), "Predict", verbose):
             out[part] = self.taper.across(self.kernel, part_of(x, part)) @ self.weights
         return out
+
+    def slope(self, x: PointsLike, verbose: bool = False) -> Tensor:
+        raise no_slopes()
 
     @property
     def points(self) -> Points:

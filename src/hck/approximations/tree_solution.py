@@ -49,6 +49,9 @@ class TreeFactorization(Factorization):
     def variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
         return self.uncertainty.variance(x, verbose)
 
+    def slope_variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
+        return self.uncertainty.slope_variance(x, verbose)
+
     def covariance(self, x: PointsLike) -> Tensor:
         return self.uncertainty.covariance(x)
 

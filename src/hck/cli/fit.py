@@ -1,6 +1,5 @@
 """hck fit"""
 
-import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,6 @@ from hck.cli import _options as option
 from hck.cli._common import Estimator, as_time, check_device, free_folder, one_of, progress, show
 
 _KERNELS, _APPROXIMATIONS = ", ".join(option.KERNELS), ", ".join(option.APPROXIMATIONS)
-LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)  # of intervals that predictions can have
 
 
 @dataclass(frozen=True)
@@ -101,17 +99,4 @@ def _left_out(model: Estimator, task: str, y: np.ndarray) -> dict[str, Any]:
         score = model.loo_decision_function()
         code = (score > 0).astype(int) if score.ndim == 1 else score.argmax(1)
         return {"left_out_accuracy": metrics.accuracy(y, model.classes_[code])}
-    predicted = model.loo_predict()
-    found: dict[str, Any] = {"left_out_rmse": metrics.rmse(y, predicted)}
-    return found if task == "gp" else found | {"intervals": intervals_of(np.abs(y - predicted))}
-
-
-def intervals_of(rest: np.ndarray) -> list[list[float]]:
-    """Levels and half widths of intervals, from the errors at left-out points.
-
-    The k-th smallest of n errors is exceeded by a new one in (n + 1 - k) of n + 1 cases, so that with few
-    points there are no intervals of a high level.
-    """
-    ordered, n = np.sort(rest), len(rest)
-    places = [(level, math.ceil((n + 1) * level)) for level in LEVELS]
-    return [[level, float(ordered[k - 1])] for level, k in places if k <= n]
+    return {"left_out_rmse": metrics.rmse(y, model.loo_predict())}

@@ -26,9 +26,8 @@ class Asked:
     level: Annotated[
         float,
         typer.Option(
-            help="Of intervals. Of a regression they are equally wide everywhere, as wide as left-out "
-            "training points ask for, and there are those of 0.5, 0.8, 0.9, 0.95, 0.99; of a gp, any, and as "
-            "wide as the place asks for."
+            help="Of intervals: the share of new observations that they should hold. Those of a regression "
+            "are as wide as left-out training points close by ask for."
         ),
     ] = _USUAL
     part: option.Part = None
@@ -39,7 +38,7 @@ class Asked:
         from hck.persistence import load
 
         loaded = load(model, None if self.device is None else check_device(self.device))
-        half_width(loaded, self.level)  # or an error, before anything is read
+        has_intervals(loaded, self.level)  # or an error, before anything is read
         return loaded
 
 
@@ -110,34 +109,36 @@ def _predictions(model: Estimator, X: "Features", level: float) -> dict[str, np.
             proba = model.predict_proba(X)
             found |= {f"p_{name}": proba[:, k] for k, name in enumerate(model.classes_)}
         return found
-    half = half_width(model, level)
-    if hasattr(model, "posterior_"):
-        mean, std = model.predict(X, return_std=True, observed=not np.ndim(model.noise_))
-        return {"prediction": mean, "std": std, "lower": mean - half * std, "upper": mean + half * std}
-    value = model.predict(X)
-    if value.ndim > 1:
-        return {f"prediction_{k}": column for k, column in enumerate(value.T)}
-    found = {"prediction": value}
-    return found if half is None else found | {"lower": value - half, "upper": value + half}
-
-
-def half_width(model: Estimator, level: float) -> float | None:
-    """Half the width of intervals of a level, of a process in standard deviations; None: there are none."""
     if hasattr(model, "posterior_"):
         from scipy.special import ndtri
 
-        if not 0 < level < 1:
-            raise ValueError(f"--level must be between 0 and 1, got {level}")
-        return ndtri((1 + level) / 2)
-    known = getattr(model, "notes_", {}).get("intervals", [])
-    for at, half in known:
-        if np.isclose(at, level):
-            return half
-    if level != _USUAL and not hasattr(model, "classes_"):
-        levels = ", ".join(f"{at:g}" for at, _ in known)
-        hint = f"use one of {levels}" if levels else "it has no intervals: no training points were left out"
-        raise ValueError(f"--level {level:g} is not known for this model; {hint}")
-    return None
+        mean, std = model.predict(X, return_std=True, observed=not np.ndim(model.noise_))
+        half = ndtri((1 + level) / 2) * std
+        return {"prediction": mean, "std": std, "lower": mean - half, "upper": mean + half}
+    names = ("prediction", "lower", "upper")
+    values = model.predict(X, interval=level) if has_intervals(model, level) else (model.predict(X),)
+    if values[0].ndim == 1:
+        return dict(zip(names, values, strict=False))
+    both = zip(names, values, strict=False)
+    return {f"{name}_{k}": column for name, value in both for k, column in enumerate(value.T)}
+
+
+def has_intervals(model: Estimator, level: float) -> bool:
+    """Whether predictions have intervals; an error if a level that was asked for is not possible."""
+    from hck.estimators import inspection
+
+    if not 0 < level < 1:
+        raise ValueError(f"--level must be between 0 and 1, got {level}")
+    if hasattr(model, "posterior_") or hasattr(model, "classes_"):
+        return hasattr(model, "posterior_")
+    if inspection.has_intervals(model, level):
+        return True
+    if level != _USUAL:
+        raise ValueError(
+            f"--level {level:g} is not known for this model: it has no intervals, since no training points "
+            "were left out in `fit`, too few for this level, or by an earlier version of hck"
+        )
+    return False
 
 
 # Scores ----------------------------------------------------------------------------------------------

@@ -14,13 +14,16 @@ from hck.backend.memory import resolve_budget
 from hck.branches import Plan, Probes, branches_for
 from hck.branches.plan import DTYPES
 from hck.branches.trunk import POINTS_PER_BRANCH, check_partition
+from hck.errors import NoGradientError
 from hck.estimators.base import HCKEstimator
-from hck.estimators.parameters import assign
+from hck.estimators.intervals import classification_errors, regression_errors
+from hck.estimators.parameters import Predictions, assign
 from hck.estimators.ridge import RidgeEstimator
 from hck.hierarchy import Forest, TreePredictor
 from hck.kernels import Kernel
 from hck.partition import leaf_size_for
 from hck.points import DensePoints, as_points
+from hck.preparation.arrays import PointsLike
 from hck.preparation.coding import Coding, OneAgainstAll
 from hck.preparation.sample import Sample
 from hck.preparation.scaling import Scaling
@@ -34,7 +37,12 @@ _CHOSEN_ON = 50_000  # points on which parameters are chosen
 _LANDMARKS = ("uniform", "kmeans", "farthest")
 _KEPT = (
     *("intercept_", "selection_", "n_features_in_", "feature_names_in_", "_left_out"),
-    *("_one_target", "classes_", "calibration_"),  # of which a regressor or a classifier has some
+    *(
+        "_left_out_errors",
+        "_one_target",
+        "classes_",
+        "calibration_",
+    ),  # of which a regressor or a classifier has some
 )
 _AUTO = (1024, 128)  # leaf size and rank to reckon with before they are chosen
 
@@ -57,6 +65,13 @@ class Branched(HCKEstimator):
     def _alone(self, **changes: object) -> Any:
         """The estimator in memory with the same parameters, not fitted."""
         return self._plain(**{**self._given_plain(), **changes})
+
+    def predict_gradient(self, X: PointsLike, return_std: bool = False) -> Predictions:
+        """Gradients are there in memory alone: use ``to_local().predict_gradient(X)``."""
+        raise NoGradientError(
+            f"{type(self).__name__} has no gradients, branch by branch: use to_local().predict_gradient(X), "
+            "where the model fits into memory"
+        )
 
     def _check_settings(self) -> None:
         """Raise an error for parameters that make no sense branch by branch."""
@@ -86,11 +101,16 @@ class BranchedRidge(Branched, RidgeEstimator):
 
     def _set_outcome(self, coding: Coding, probes: Probes | None, one_target: bool) -> None:
         """Keep what was found of the targets, and what was predicted of the rows that were left out."""
-        calibration, left_out, rows = None, None, None
+        calibration, errors, left_out, rows = None, None, None, None
         if probes is not None:
             left_out, rows = probes.predicted + coding.intercept, probes.number
             if isinstance(coding, OneAgainstAll):
-                calibration = Calibration.fit(left_out, coding.codes(probes.observed))
+                code = coding.codes(probes.observed)
+                calibration = Calibration.fit(left_out, code)
+                errors = classification_errors(calibration(left_out), code, None)
+            else:
+                errors = regression_errors(probes.observed, probes.predicted, None)
+        self._left_out_errors = errors
         self.intercept_, self._left_out, self.left_out_rows_ = coding.intercept, left_out, rows
         if isinstance(coding, OneAgainstAll):
             self.classes_, self.calibration_ = coding.classes, calibration

@@ -8,9 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from hck.backend.checks import require
+from hck.conformal import check_level
 from hck.estimators.base import device_of
+from hck.estimators.intervals import classification_errors, errors_of
 from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED, RidgeEstimator
+from hck.estimators.slopes import forest_slopes
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
 from hck.preparation.coding import check_classes, codes_of, signs
@@ -89,11 +92,13 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
                 f"{type(self).__name__} needs at least two classes, but y has one class only: {classes[0]!r}"
             )
         fitted = self._train(X, given, signs(code, len(classes)), sample_weight, observed=code)
-        others, weighed, calibration = fitted.left_out, fitted.weighed, None
+        others, weighed, calibration, errors = fitted.left_out, fitted.weighed, None, None
         if others is not None:
-            calibration = Calibration.fit(others, code[weighed.rows], weighed.weights)
+            observed = code[weighed.rows]
+            calibration = Calibration.fit(others, observed, weighed.weights)
+            errors = classification_errors(calibration(others), observed, weighed.weights)
         self._keep(fitted)
-        self.classes_, self.calibration_ = classes, calibration
+        self.classes_, self.calibration_, self._left_out_errors = classes, calibration, errors
         return self
 
     def decision_function(self, X: PointsLike) -> Predictions:
@@ -109,6 +114,32 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         """
         values = self._evaluate(X)
         return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict_gradient(self, X: PointsLike) -> Predictions:
+        """The gradient of `decision_function` by x, in closed form, in the units that X has.
+
+        See `HCKRegressor.predict_gradient`.
+
+        Parameters
+        ----------
+        X : as in `fit`, but dense
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
+            NaN for columns that are categories. A tensor on X's device if X is a tensor.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from hck import HCKClassifier
+        >>> X, y = make_moons(1000, noise=0.1, random_state=0)
+        >>> model = HCKClassifier("gaussian", lengthscale=0.5, random_state=0).fit(X, y)
+        >>> model.predict_gradient([[0.5, 0.25]])[0, 1] < 0  # the class 1 is below
+        np.True_
+        """
+        slopes = forest_slopes(self, X)
+        return slopes[:, :, 0] if len(self.classes_) == 2 else slopes
 
     def predict(self, X: PointsLike) -> Predictions:
         """Predict class labels.
@@ -145,6 +176,43 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
             raise ValueError(NOTHING_LEFT_OUT)
         score = to_host(self.decision_function(X))
         return self.calibration_(score.reshape(len(score), -1))
+
+    def predict_set(self, X: PointsLike, coverage: float = 0.9) -> np.ndarray:
+        """Sets of classes, of which a share `coverage` should hold the class that is observed.
+
+        In a set are all classes of a probability as large as left-out training points ask for, and the
+        likeliest one always, so that no set is empty. With too few training points for the coverage, all
+        classes are in every set: it may be n / (n + 1). docs/uncertainty.md says what is proven of the
+        coverage and what is measured. Needs ``leave_one_out=True``.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        coverage : float, default=0.9
+
+        Returns
+        -------
+        ndarray of bool, of shape (n_samples, n_classes)
+            Whether each of `classes_` is in the set.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import make_moons
+        >>> from hck import HCKClassifier
+        >>> X, y = make_moons(2000, noise=0.4, random_state=0)
+        >>> model = HCKClassifier("gaussian", lengthscale=0.3, random_state=0).fit(X[:1000], y[:1000])
+        >>> sets = model.predict_set(X[1000:], coverage=0.95)
+        >>> bool(0.93 < sets[np.arange(1000), y[1000:]].mean() < 0.98)
+        True
+        >>> sets.sum(axis=1).max()  # where both are possible
+        np.int64(2)
+        """
+        check_is_fitted(self)
+        check_level(coverage)
+        within = errors_of(self).threshold(coverage)[0]
+        proba = self.predict_proba(X)
+        return (1 - proba <= within) | (proba == proba.max(axis=1, keepdims=True))
 
     def loo_decision_function(self) -> np.ndarray:
         """The scores of each training point by all others, in closed form; the mean over trees.

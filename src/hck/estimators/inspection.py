@@ -45,6 +45,12 @@ def has_left_out(model: HCKEstimator) -> bool:
     return not isinstance(model, RidgeEstimator) or model._left_out is not None
 
 
+def has_intervals(model: RidgeEstimator, level: float) -> bool:
+    """Whether intervals of a level are known, and enough training points are there for them."""
+    errors = getattr(model, "_left_out_errors", None)
+    return errors is not None and errors.reaches(level)
+
+
 def learned_parameters(model: ProcessLearning) -> dict[str, np.ndarray]:
     """By name, the logarithms of what a Gaussian process has learned."""
     return model._space.split(model.theta_)

@@ -6,8 +6,10 @@ from sklearn.utils import Tags
 
 from hck.backend.checks import require
 from hck.estimators.base import device_of
+from hck.estimators.intervals import around, half_widths, regression_errors
 from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.ridge import SAVED, RidgeEstimator
+from hck.estimators.slopes import forest_slopes
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike
 
@@ -78,23 +80,87 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         given = X
         X, y = self._validate_training(X, y, multi_output=True, y_numeric=True)
         targets = y.reshape(len(y), -1)
-        self._keep(self._train(X, given, targets, sample_weight, observed=targets))
+        fitted = self._train(X, given, targets, sample_weight, observed=targets)
+        weighed = fitted.weighed
+        self._left_out_errors = regression_errors(targets[weighed.rows], fitted.left_out, weighed.weights)
+        self._keep(fitted)
         self._one_target = y.ndim == 1
         return self
 
-    def predict(self, X: PointsLike) -> Predictions:
-        """Predict targets.
+    def predict(self, X: PointsLike, interval: float | None = None) -> Predictions:
+        """Predict targets, with intervals if asked for.
 
         Parameters
         ----------
         X : as in `fit`
+        interval : float, default=None
+            The share of new observations, such as 0.9, that intervals around predictions should hold; of
+            several targets, each for itself. They are as wide as left-out training points ask for, in units
+            of the errors close by (`hck.conformal`; docs/uncertainty.md says what is proven of their coverage
+            and what is measured), and infinite if there are too few of these: the level may be n / (n + 1).
+            Needs ``leave_one_out=True``.
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets); a tensor on X's device if X is a tensor
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            A tensor on X's device if X is a tensor.
+        lower, upper : the same, if `interval` is given
+            Then the result is a tuple of the three.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(size=(4000, 1))
+        >>> y = np.sin(6 * X[:, 0]) + 0.3 * X[:, 0] * rng.standard_normal(4000)  # noisier to the right
+        >>> model = HCKRegressor("gaussian", lengthscale=0.3, alpha=0.1, random_state=0)
+        >>> model = model.fit(X[:2000], y[:2000])
+        >>> mean, lower, upper = model.predict(X[2000:], interval=0.9)
+        >>> inside = (lower <= y[2000:]) & (y[2000:] <= upper)
+        >>> bool(0.87 < inside.mean() < 0.93)
+        True
         """
-        values = self._evaluate(X)
-        return values[:, 0] if self._one_target else values
+        if interval is None:
+            values = self._evaluate(X)
+            return values[:, 0] if self._one_target else values
+        half = half_widths(self, X, interval)  # first: it may be refused
+        parts = around(self._evaluate(X), half)
+        return tuple(each[:, 0] for each in parts) if self._one_target else parts
+
+    def predict_gradient(self, X: PointsLike) -> Predictions:
+        """The gradient of `predict` by x, in closed form, in the units that X and y have.
+
+        It is that of the leaves that a point is in: across a cut, where predictions may jump, it says
+        nothing. Where a point is a training point or a landmark, kernels that have a kink there (laplace,
+        matern12) count as flat.
+
+        Parameters
+        ----------
+        X : as in `fit`, but dense
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_targets)
+            NaN for columns that are categories. A tensor on X's device if X is a tensor.
+
+        Raises
+        ------
+        NoGradientError
+            If the model was fitted to sparse points or objects, or the kernel cannot be differentiated.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKRegressor
+        >>> X = np.random.default_rng(0).uniform(size=(2000, 2))
+        >>> y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2
+        >>> model = HCKRegressor("gaussian", lengthscale=0.5, alpha=1e-6, random_state=0).fit(X, y)
+        >>> model.predict_gradient([[0.5, 0.5]]).round(2)  # 3 cos(1.5) and 1
+        array([[0.21, 1.  ]])
+        """
+        slopes = forest_slopes(self, X)
+        return slopes[:, :, 0] if self._one_target else slopes
 
     def loo_predict(self) -> np.ndarray:
         """Each training target predicted from all others, in closed form; the mean over trees.

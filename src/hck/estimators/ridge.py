@@ -23,6 +23,7 @@ from hck.backend.checks import check_floats, check_indices, require
 from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.backend.reuse import reusing
+from hck.conformal import LeftOutErrors
 from hck.estimators.base import HCKEstimator
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, Weights, assign
 from hck.estimators.training import Ensemble, Equations, Fitted, Weighed, blend, scale, weigh
@@ -69,6 +70,7 @@ class RidgeEstimator(HCKEstimator):
     residuals_: list[list[float]]
     _scaling: Scaling
     _left_out: np.ndarray | None
+    _left_out_errors: LeftOutErrors | None  # which models of earlier versions lack
     _used: np.ndarray
     _weight: np.ndarray | None
     _loss: ClassVar[str]  # by which candidates are compared: of `hck.selection.loss.LOSSES`
@@ -191,6 +193,8 @@ class RidgeEstimator(HCKEstimator):
         rows = check_rows("_used", self._used)
         if self._left_out is not None:
             check_floats("_left_out", torch.from_numpy(self._left_out), rows, columns)
+        if (errors := getattr(self, "_left_out_errors", None)) is not None:
+            require(len(errors.values) == rows, "_left_out_errors must be of the points that were left out")
         if self._weight is not None:
             check_floats("_weight", torch.from_numpy(self._weight), rows)
 

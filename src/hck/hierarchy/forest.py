@@ -1,6 +1,8 @@
 """Several trees over the same points, whose functions are averaged."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from torch import Tensor
@@ -20,6 +22,9 @@ class Predictor(Protocol):
 
     def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         """The values at new points: shape (points, columns)."""
+
+    def slope(self, x: PointsLike, verbose: bool = False) -> Tensor:
+        """Their gradients by x: shape (points, d, columns)."""
 
     @property
     def points(self) -> Points:
@@ -62,10 +67,19 @@ class Forest:
     @interruptible_unless(_is_light)
     def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         """The mean at each point of `x`: shape (points, columns)."""
+        return self._mean([partial(member, x, verbose) for member in self.members])
+
+    @interruptible_unless(_is_light)
+    def slope(self, x: PointsLike, verbose: bool = False) -> Tensor:
+        """The gradient of the mean at each point of `x`: shape (points, d, columns)."""
+        return self._mean([partial(member.slope, x, verbose) for member in self.members])
+
+    def _mean(self, parts: list[Callable[[], Tensor]]) -> Tensor:
+        """Of what members say, one after another, so that two of these are there at a time."""
         weights = [1.0] * len(self.members) if self.weights is None else self.weights
-        total = self.members[0](x, verbose).mul_(weights[0])
-        for member, weight in zip(self.members[1:], weights[1:], strict=True):
-            total.add_(member(x, verbose), alpha=weight)
+        total = parts[0]().mul_(weights[0])
+        for part, weight in zip(parts[1:], weights[1:], strict=True):
+            total.add_(part(), alpha=weight)
         return total.div_(len(self.members)) if self.weights is None else total
 
     @property

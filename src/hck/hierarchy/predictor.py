@@ -14,8 +14,17 @@ from hck.hierarchy.blueprint import Blueprint, check_landmarks
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.smooth import Filtered, Weights
 from hck.kernels import Kernel
+from hck.kernels.slope import slope_of_sum
 from hck.partition import Landmarks, Tree
-from hck.points import Points, PointsLike, as_points_like, check_kernel, check_weights, cross
+from hck.points import (
+    KernelBlocks,
+    Points,
+    PointsLike,
+    as_points_like,
+    check_kernel,
+    check_weights,
+    features_of,
+)
 
 
 @dataclass
@@ -36,12 +45,14 @@ class Room:
     rank: int
     budget: int  # bytes that temporaries should stay within
     factored: bool = False  # whether factors of the leaves are needed as well
+    each: int = 1  # numbers between two points: more than a kernel's value where that is differentiated
 
     def needed(self, leaf_size: int, x: Points) -> tuple[int, int]:
         """Bytes for a leaf, and for each new point in it."""
         width, gathered = leaf_size + self.rank, 3 * x.values_per_point
         per_leaf = gathered * width + self.factored * width**2
-        return x.dtype.itemsize * per_leaf, x.dtype.itemsize * ((3 + self.factored) * width + gathered)
+        per_point = (3 + self.factored) * width * self.each + gathered
+        return x.dtype.itemsize * per_leaf, x.dtype.itemsize * per_point
 
 
 def visits(tree: Tree, leaves: list[Batch], x: Points, room: Room) -> list[Visit]:
@@ -118,23 +129,68 @@ class TreePredictor:
     def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         """f at each point of `x`: shape (points, columns)."""
         x = as_points_like(x, self.points)
-        out = self.weights.new_empty(len(x) + 1, self.weights.shape[1])
+        out = self.weights.new_empty(len(x) + 1, self.columns)
 
         def evaluate(visit: Visit) -> None:
-            own = visit.own
-            if self.order is not None:
-                own = Blocks(self.order[own.safe].where(own.mask, -1), own.full)
-            near = cross(self.kernel, x, visit.new, self.points, own)
-            value = near @ self.weights[visit.own.safe]  # near is 0 where a leaf is padded
-            if self.tree.depth:
-                blocks = self.landmarks.blocks[self.tree.leaf_parent[visit.leaf]]
-                far = cross(self.kernel, x, visit.new, self.landmarks.points, blocks)
-                value = torch.baddbmm(value, far, self.landmark_weights[visit.leaf])
+            near, *far = self._sides(x, visit)
+            value = near[0].tensor() @ near[1]  # the kernel is 0 where a leaf is padded
+            for pairs, weights in far:
+                value = torch.baddbmm(value, pairs.tensor(), weights)
             out[visit.new.index] = value
 
-        every = visits(self.tree, leaves_of(self.tree), x, Room(self.landmarks.rank, self.budget))
-        for_each(evaluate, every, x.device, "Predict", verbose)
+        for_each(evaluate, self._visits(x), x.device, "Predict", verbose)
         return out[:-1]
+
+    @torch.no_grad()
+    def slope(self, x: PointsLike, verbose: bool = False) -> Tensor:
+        """∂f/∂x at each point of `x`, of the leaf that it is in: shape (points, d, columns)."""
+        x = as_points_like(x, self.points)
+        d = features_of(x)
+        out = self.weights.new_empty(len(x) + 1, d, self.columns)
+
+        def evaluate(visit: Visit) -> None:
+            parts = [slope_of_sum(self.kernel, *side) for side in self._sides(x, visit)]
+            out[visit.new.index] = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+        for_each(evaluate, self._visits(x, d), x.device, "Predict: gradient", verbose)
+        return out[:-1]
+
+    @torch.no_grad()
+    def neighbours(self, x: PointsLike, count: int) -> Tensor:
+        """The training points closest to each point of `x` among those of its leaf, by the kernel.
+
+        Shape (points, count): positions among the training points, −1 where a leaf has fewer.
+        """
+        x = as_points_like(x, self.points)
+        out = torch.full((len(x) + 1, count), -1, dtype=torch.long, device=x.device)
+
+        def evaluate(visit: Visit) -> None:
+            pairs, _ = self._sides(x, visit)[0]
+            values = pairs.tensor()
+            if not pairs.columns.full:
+                values.masked_fill_(~pairs.columns.mask[:, None], -torch.inf)
+            closest = values.topk(min(count, values.shape[2]), sorted=False).indices
+            every = pairs.columns.index[:, None].expand_as(values)
+            out[visit.new.index, : closest.shape[2]] = every.gather(2, closest)
+
+        for_each(evaluate, self._visits(x), x.device, "Predict: neighbours")
+        return out[:-1]
+
+    def _visits(self, x: Points, each: int = 1) -> list[Visit]:
+        return visits(self.tree, leaves_of(self.tree), x, Room(self.landmarks.rank, self.budget, each=each))
+
+    def _sides(self, x: Points, visit: Visit) -> list[tuple[KernelBlocks, Tensor]]:
+        """New points with those of their leaves and with landmarks, if there are any, and the weights."""
+        own = visit.own
+        if self.order is not None:
+            own = Blocks(self.order[own.safe].where(own.mask, -1), own.full)
+        near = KernelBlocks(self.kernel, x, visit.new, self.points, own)
+        sides = [(near, self.weights[visit.own.safe])]
+        if self.tree.depth:
+            blocks = self.landmarks.blocks[self.tree.leaf_parent[visit.leaf]]
+            far = KernelBlocks(self.kernel, x, visit.new, self.landmarks.points, blocks)
+            sides.append((far, self.landmark_weights[visit.leaf]))
+        return sides
 
     @property
     def nbytes(self) -> int:

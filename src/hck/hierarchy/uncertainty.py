@@ -1,6 +1,8 @@
 """Variances and covariances of a Gaussian process at new points, given the data."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -11,7 +13,20 @@ from hck.backend.parallel import for_each
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.predictor import Room, Visit, visits
-from hck.points import Points, PointsLike, as_points_like, cross, self_values
+from hck.kernels import Kernel
+from hck.kernels.slope import slope_values, slope_variance
+from hck.points import (
+    KernelBlocks,
+    Points,
+    PointsLike,
+    as_points_like,
+    cross,
+    features_of,
+    self_values,
+)
+
+# What is asked of a kernel between blocks of points and of new ones: (leaves, width, ·).
+Across: TypeAlias = Callable[[Kernel, Points, Blocks, Points, Blocks], Tensor]
 
 
 @dataclass
@@ -51,15 +66,43 @@ class Uncertainty:
         out = torch.empty(len(x) + 1, dtype=x.dtype, device=x.device)
 
         def evaluate(visit: Visit) -> None:
-            seen = self._see(x, visit)
-            latent = seen.q * (self.posterior[self._parent(visit)] @ seen.q) - seen.phi.square()
-            left = latent.sum(-2) - seen.u.square().sum(-2)
+            left = self._left(visit, self._see(x, visit))
             out[visit.new.index] = left + self_values(self.blueprint.kernel, x, visit.new)
 
-        layout, room = self.factor.layout, Room(self.factor.rank, self.blueprint.budget, factored=True)
-        every = visits(layout.tree, layout.leaves, x, room)
-        for_each(evaluate, every, x.device, "Predict: variance", verbose)
+        for_each(evaluate, self._visits(x), x.device, "Predict: variance", verbose)
         return out[:-1].clamp_min(0)
+
+    @torch.no_grad()
+    def slope_variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
+        """The variance of ∂f/∂x at each point of `x`: shape (points, d). Never negative.
+
+        φ, u and q are linear in k(·, x), and so are their derivatives in its derivatives: the variance is
+        that of f(x) with these in their place, and with ∂²k(x, x')/∂x∂x' at x' = x in place of k(x, x).
+        """
+        x = as_points_like(x, self.blueprint.points)
+        d, kernel = features_of(x), self.blueprint.kernel
+        out = torch.empty(len(x) + 1, d, dtype=x.dtype, device=x.device)
+
+        def slopes(kernel: Kernel, points: Points, own: Blocks, new: Points, which: Blocks) -> Tensor:
+            found = slope_values(kernel, KernelBlocks(kernel, new, which, points, own))
+            return found.flatten(1, 2).mT.contiguous()  # (leaves, width of own, new points · d)
+
+        def evaluate(visit: Visit) -> None:
+            left = self._left(visit, self._see(x, visit, slopes)).unflatten(1, (-1, d))
+            out[visit.new.index] = left + slope_variance(kernel, x.x[visit.new.safe])
+
+        for_each(evaluate, self._visits(x, d), x.device, "Predict: variance of gradients", verbose)
+        return out[:-1].clamp_min(0)
+
+    def _visits(self, x: Points, each: int = 1) -> list[Visit]:
+        layout = self.factor.layout
+        room = Room(self.factor.rank, self.blueprint.budget, factored=True, each=each)
+        return visits(layout.tree, layout.leaves, x, room)
+
+    def _left(self, visit: Visit, seen: _Seen) -> Tensor:
+        """What is left of a prior variance, less that: shape (leaves, ·)."""
+        latent = seen.q * (self.posterior[self._parent(visit)] @ seen.q) - seen.phi.square()
+        return latent.sum(-2) - seen.u.square().sum(-2)
 
     def covariance(self, x: PointsLike) -> Tensor:
         """The covariances of f between all points of `x`: shape (points, points). For some thousands at most.
@@ -104,16 +147,16 @@ class Uncertainty:
                     slot[mine] = self.factor.layout.parent[node]
         return (out + out.mT) / 2
 
-    def _see(self, x: Points, visit: Visit) -> _Seen:
+    def _see(self, x: Points, visit: Visit, across: Across = cross) -> _Seen:
         source, factor, layout = self.blueprint, self.factor, self.factor.layout
         row = visit.row
-        u = cross(source.kernel, source.points, visit.own, x, visit.new)
+        u = across(source.kernel, source.points, visit.own, x, visit.new)
         u = linalg.whiten_(factor.leaf_factor[visit.batch], u, row)
         if layout.tree.depth == 0:
             none = u.new_zeros(len(row), factor.rank, u.shape[-1])
             return _Seen(none, u, none)
         block = source.landmarks.blocks[layout.slot[self._parent(visit)]]
-        phi = cross(source.kernel, source.landmarks.points, block, x, visit.new)
+        phi = across(source.kernel, source.landmarks.points, block, x, visit.new)
         level = layout.leaf_levels[visit.batch]
         phi = linalg.whiten_(source.factors[level], phi, layout.within_level(visit.batch)[row])
         y = factor.leaf_whitened[visit.batch][row]

@@ -37,6 +37,12 @@ class Pairs(Protocol):
     def recorded(self, kernel: "Kernel") -> Tensor:
         """A kernel's values, so that they can be differentiated by its parameters."""
 
+    def coordinates(self, placement: Placement | None) -> tuple[Tensor, Tensor]:
+        """Both sides' points (blocks, width, k), as they are placed."""
+
+    def masked(self, values: Tensor) -> Tensor:
+        """Values (blocks, rows' width, …, columns' width) with 0 for padding."""
+
 
 class Kernel(ABC):
     """A symmetric positive definite function k(x, x'), evaluated on blocks of points.

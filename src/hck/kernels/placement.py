@@ -34,6 +34,14 @@ class Placement(ABC):
     def tensors(self) -> list[Tensor]:
         """What it is computed from."""
 
+    @abstractmethod
+    def back(self, x: Tensor, slope: Tensor) -> Tensor:
+        """Gradients by points x (…, d), as (…, d, columns), given those by places (…, k, columns)."""
+
+    @abstractmethod
+    def squared_speed(self, x: Tensor) -> Tensor:
+        """How fast points (…, d) move where they are placed, as each feature grows, squared: (…, d)."""
+
     def state(self) -> tuple[int, ...]:
         """Numbers that change when one of `tensors` is written to."""
         return tuple(0 if tensor.is_inference() else tensor._version for tensor in self.tensors())
@@ -54,6 +62,12 @@ class PerFeature(Placement):
         if known is None or known[0] != key:
             known = self._inverse = key, 1 / self.lengthscale.detach().to(x)
         return x * known[1]
+
+    def back(self, x: Tensor, slope: Tensor) -> Tensor:
+        return slope / self.lengthscale.detach().to(slope)[:, None]
+
+    def squared_speed(self, x: Tensor) -> Tensor:
+        return self.lengthscale.detach().to(x).square().reciprocal().expand_as(x)
 
     def tensors(self) -> list[Tensor]:
         return [self.lengthscale]
@@ -81,6 +95,12 @@ class Linear(Placement):
         require_bytes(x.shape[0] * matrix.shape[1] * matrix.itemsize, _HOST, what, "give it fewer columns")
         with np.errstate(over="ignore", invalid="ignore"):  # whoever computes distances says so
             return torch.from_numpy(x @ matrix)
+
+    def back(self, x: Tensor, slope: Tensor) -> Tensor:
+        return self._factor(slope.dtype, slope.device).detach() @ slope
+
+    def squared_speed(self, x: Tensor) -> Tensor:
+        return self._factor(x.dtype, x.device).detach().square().sum(1).expand_as(x)
 
     def _factor(self, dtype: torch.dtype, device: torch.device) -> Tensor:
         """What points are multiplied by; remembered, since a single point would have to wait for it."""
@@ -127,6 +147,22 @@ class OnCircles(Placement):
             for part in _circle(torch.from_numpy(turns.data))
         ]
         return sp.hstack([divide(part, self.lengthscale) for part in parts], format="csr")
+
+    def back(self, x: Tensor, slope: Tensor) -> Tensor:
+        along, across = slope.split(x.shape[-1], -2)  # by the cosines less 1, and by the sines
+        less, sine = _circle(divide(x, self._plain(self.period, x)))
+        return ((less[..., None] + 1) * across - sine[..., None] * along) * self._speed(x)[..., None]
+
+    def squared_speed(self, x: Tensor) -> Tensor:
+        return self._speed(x).square()
+
+    def _speed(self, x: Tensor) -> Tensor:
+        radius, period = (self._plain(each, x) for each in (self.lengthscale, self.period))
+        return torch.full_like(x, 2 * math.pi) / (radius * period)
+
+    @staticmethod
+    def _plain(value: float | Tensor, x: Tensor) -> float | Tensor:
+        return value.detach().to(x) if isinstance(value, Tensor) else value
 
     def tensors(self) -> list[Tensor]:
         return [value for value in (self.period, self.lengthscale) if isinstance(value, Tensor)]

@@ -27,6 +27,7 @@ from hck.backend.blocks import Blocks
 from hck.backend.checks import require
 from hck.backend.memory import resolve_budget
 from hck.branches import Message, Piece, Plan, Trunk
+from hck.conformal import LeftOutErrors
 from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import check_landmarks, lay_out
 from hck.kernels import CallableKernel, Kernel, Product, Scaled, Sum, kernel_classes
@@ -250,7 +251,18 @@ _DATACLASSES: tuple[type, ...] = (
     *(Blocks, Landmarks, Tree),
     *(Centred, Message, OneAgainstAll, Piece, Trunk),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
-    *(Calibration, Candidate, Iterative, Parameter, Scaling, Selection, Settings, Space, Trend),
+    *(
+        Calibration,
+        Candidate,
+        LeftOutErrors,
+        Iterative,
+        Parameter,
+        Scaling,
+        Selection,
+        Settings,
+        Space,
+        Trend,
+    ),
 )
 
 _KERNELS: tuple[type[Kernel], ...] = (*kernel_classes(), Product, Scaled, Sum)

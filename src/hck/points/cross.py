@@ -15,6 +15,7 @@ from hck.backend.interrupts import check_wanted
 from hck.backend.kernels import DenseCross, Profile, fusable, fused_cross, wants_gradient
 from hck.backend.kinds import kind_of
 from hck.backend.memory import require_bytes
+from hck.errors import NoGradientError
 from hck.kernels import Kernel
 from hck.kernels.distance import check_finite
 from hck.kernels.placement import Block, Placement
@@ -151,6 +152,25 @@ class KernelBlocks:
         centre = z.mean(-2, keepdim=True)
         sides = ((x - centre, at_rows), (z - centre, at_columns))
         return sum(a.flatten(0, 1).mT @ b.flatten(0, 1) for a, b in sides)
+
+    def coordinates(self, placement: Placement | None) -> tuple[Tensor, Tensor]:
+        """Both sides' points (blocks, width, k), as they are placed; padding repeats a point."""
+        sides = []
+        for points, blocks in ((self.left, self.rows), (self.right, self.columns)):
+            if not isinstance(points, DensePoints):
+                raise NoGradientError(
+                    "gradients by points are there for dense ones alone: sparse points and objects cannot be "
+                    "moved a little in every direction"
+                )
+            sides.append(points.placed(placement).x[blocks.safe])
+        return sides[0], sides[1]
+
+    def masked(self, values: Tensor) -> Tensor:
+        """Values (blocks, rows' width, …, columns' width) with 0 for padding."""
+        more = (None,) * (values.ndim - 3)
+        if not self.rows.full:
+            values = values * self.rows.mask[:, :, *more, None]
+        return values if self.columns.full else values * self.columns.mask[:, None, *more]
 
     def recorded(self, kernel: Kernel) -> Tensor:
         """The values of a kernel, so that they can be differentiated by its parameters."""

@@ -74,6 +74,13 @@ class Scaling:
             return points.scaled(self.factor)
         return points
 
+    def back(self, slopes: Tensor) -> Tensor:
+        """Gradients (points, d, …) by features as they came, given those by scaled ones."""
+        if self.factor is None:
+            return slopes
+        factor = self.factor.to(slopes).reshape(-1, *(1,) * (slopes.ndim - 2))
+        return slopes * factor
+
 
 def other_units(scaling: Scaling, points: Points) -> dict[str, Tensor | None]:
     """Other units for features in which they can be compared, given points and their scaling to variance 1.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.backend.checks import check_floats, require
+from hck.errors import NoGradientError
 from hck.kernels.inputs import real_array
 from hck.preparation.arrays import PointsLike, count, to_host
 
@@ -66,6 +67,17 @@ class Trend:
         """Shape (points, trends), in the CPU's memory."""
         return torch.from_numpy(self._standardise(self._features(X), count(X)))
 
+    def slope(self, d: int) -> Tensor:
+        """How features change with each of d columns of X: shape (d, trends), in the CPU's memory."""
+        if callable(self.kind):
+            raise NoGradientError(
+                "a trend that is a function is not differentiated: use trend='linear', 'constant' or 'zero'"
+            )
+        constant = torch.zeros(d, 0 if self.kind == "zero" else 1, dtype=torch.float64, device="cpu")
+        if self.kind != "linear":
+            return constant
+        return torch.cat([constant, torch.from_numpy(1 / self.width).diag()], 1)
+
     def _standardise(self, raw: np.ndarray | None, n: int) -> np.ndarray:
         """Features as they came, centred and scaled, with the constant if there is one."""
         if raw is None:
@@ -82,6 +94,10 @@ class Trend:
         """Values (points,) or (points, columns) with what was taken away."""
         rough = (features @ torch.from_numpy(self.rough)).to(values.device)
         return (values.double() + (rough if values.ndim == 1 else rough[:, None])).to(values.dtype)
+
+    def restore_slope(self, trend: Tensor, slopes: Tensor) -> Tensor:
+        """Gradients (points, d) with those of what was taken away, given `slope`."""
+        return slopes + (trend @ torch.from_numpy(self.rough)).to(slopes)
 
     def raw(self, coefficients: np.ndarray) -> np.ndarray:
         """Coefficients of the features as they were given, in place of those of what was left."""

@@ -51,6 +51,17 @@ class Mixture:
         return mix(means, [member.variance(x, trend, verbose) for member in self.members])
 
     @interruptible
+    def slope(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The gradient of the mean at new points; see `Process.slope`."""
+        return _mean([member.slope(x, trend, verbose) for member in self.members])
+
+    @interruptible
+    def slope_variance(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> tuple[Tensor, Tensor]:
+        """The mean and the variance of the gradient at new points; see `Process.slope_variance`."""
+        variances = [member.slope_variance(x, trend, verbose) for member in self.members]  # first: an error
+        return mix([member.slope(x, trend, verbose) for member in self.members], variances)
+
+    @interruptible
     def covariance(self, x: PointsLike, trend: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the covariances at new points; see `Process.covariance`."""
         within = _mean([member.covariance(x, trend) for member in self.members])  # first: it may be refused

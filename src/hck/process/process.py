@@ -12,6 +12,7 @@ from hck.backend.checks import check_floats, require
 from hck.backend.random import RandomLike, as_random
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
 from hck.hierarchy.likelihood import half_covariance, least_squares
+from hck.kernels.slope import check_slope
 from hck.points import PointsLike, as_points_like, check_alike, check_weights
 from hck.process.likelihood import evidence, subtracting
 
@@ -95,6 +96,21 @@ class Process:
         """The variance of the latent function, trend included, at new points: shape (points,)."""
         own = self.factorization.variance(x, verbose).clamp_min(0)
         return own + self._unexplained(x, trend, self._half).square().sum(1)
+
+    @torch.no_grad()
+    def slope(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The gradient of the mean at new points, given that of the trend (d, trends): shape (points, d)."""
+        return self.mean.slope(x, verbose)[..., 0] + (trend.to(self.y) @ self.coefficients.to(self.y))[:, 0]
+
+    @torch.no_grad()
+    def slope_variance(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The variance of the latent function's gradient, trend included, at new points: (points, d)."""
+        check_slope(self.source.kernel)
+        own = self.factorization.slope_variance(x, verbose).clamp_min(0)
+        if self.trend is None:
+            return own
+        rest = (trend.to(self.y) - self.trend.slope(x)) @ self._half.to(self.y)
+        return own + rest.square().sum(-1)
 
     @torch.no_grad()
     def covariance(self, x: PointsLike, trend: Tensor) -> Tensor:

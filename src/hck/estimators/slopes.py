@@ -1,0 +1,47 @@
+"""Gradients of predictions by the columns of X, in the units that X has."""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from hck.errors import NoGradientError
+from hck.estimators.base import HCKEstimator
+from hck.estimators.parameters import Predictions
+from hck.points import DensePoints
+from hck.preparation.arrays import PointsLike
+
+if TYPE_CHECKING:
+    from hck.estimators.ridge import RidgeEstimator
+
+
+def check_slopes(model: HCKEstimator) -> None:
+    """Raise NoGradientError unless a fitted model can be differentiated by points."""
+    if not isinstance(model._trained_points(), DensePoints):
+        kind = "objects" if model._objects else "a sparse matrix"
+        raise NoGradientError(
+            f"gradients are there for dense X alone, but the model was fitted to {kind}: "
+            + ("objects cannot be moved a little" if model._objects else "fit it to X.toarray()")
+        )
+
+
+def forest_slopes(model: "RidgeEstimator", X: PointsLike) -> Predictions:
+    """The gradients of a forest's functions by the columns of X: shape (points, columns of X, columns)."""
+    X = model._validate_new(X)
+    check_slopes(model)
+    verbose = bool(model.verbose)
+    slopes = torch.cat([model.forest_.slope(model._placed(part), verbose) for part in model._parts(X)])
+    return model._out(X, by_columns(model, model._scaling.back(slopes)))
+
+
+def by_columns(model: HCKEstimator, slopes: Tensor) -> Tensor:
+    """Gradients (points, d, …) by features as those by the columns of X: NaN for categories."""
+    categories = model._categories
+    if categories is None:
+        return slopes
+    columns: int = model.n_features_in_
+    numbers = [i for i in range(columns) if i not in categories.positions]  # which come last among features
+    out = slopes.new_full((len(slopes), columns, *slopes.shape[2:]), torch.nan)
+    if numbers:
+        out[:, numbers] = slopes[:, -len(numbers) :]
+    return out
