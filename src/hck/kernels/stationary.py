@@ -99,6 +99,11 @@ class Stationary(Kernel):
         other.metric = None if self.metric is None else self.metric.detach()
         return other
 
+    @property
+    def has_spectral_density(self) -> bool:
+        """Whether it is known, so that there are frequencies to draw."""
+        return type(self).draw_frequencies is not Stationary.draw_frequencies
+
     def draw_frequencies(self, d: int, count: int, random: Random) -> Tensor:
         """Frequencies (d, count) from the spectral density that the kernel has with a lengthscale of 1."""
         raise ValueError(
