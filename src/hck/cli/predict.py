@@ -113,7 +113,10 @@ def _predictions(model: Estimator, X: "Features", level: float) -> dict[str, np.
     half = half_width(model, level)
     if hasattr(model, "posterior_"):
         mean, std = model.predict(X, return_std=True, observed=not np.ndim(model.noise_))
-        return {"prediction": mean, "std": std, "lower": mean - half * std, "upper": mean + half * std}
+        found = {"prediction": mean, "std": std, "lower": mean - half * std, "upper": mean + half * std}
+        if mean.ndim == 1:
+            return found
+        return {f"{name}_{k}": each[:, k] for k in range(mean.shape[1]) for name, each in found.items()}
     value = model.predict(X)
     if value.ndim > 1:
         return {f"prediction_{k}": column for k, column in enumerate(value.T)}

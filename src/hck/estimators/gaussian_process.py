@@ -17,8 +17,8 @@ from hck.approximations.make import for_each_tree
 from hck.backend.checks import check_floats, require
 from hck.estimators.base import HCKEstimator, device_of
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
-from hck.estimators.process_learning import Bounds
 from hck.estimators.process_draws import ProcessDraws
+from hck.estimators.process_learning import Bounds
 from hck.kernels.inputs import real_array
 from hck.persistence.classes import saved
 from hck.points import check_kernel, features_of, own
@@ -242,7 +242,8 @@ def check_columns(y: TargetsLike) -> None:
     shape = np.shape(to_host(y)) if hasattr(y, "shape") else ()
     if len(shape) > 2 or (len(shape) == 2 and shape[1] == 0):
         raise ValueError(
-            f"y must have the shape (n_samples,) or (n_samples, n_targets), with at least one target, got {shape}"
+            "y must have the shape (n_samples,) or (n_samples, n_targets), with at least one target, got "
+            f"{shape}"
         )
 
 

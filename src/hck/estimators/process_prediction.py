@@ -45,7 +45,7 @@ class ProcessPrediction(ProcessLearning):
 
         Returns
         -------
-        mean : ndarray of shape (n_samples,) or (n_samples, n_targets); a tensor on X's device if X is a tensor
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets); a tensor on X's device if X is one
         std : the same, if `return_std`
         cov : of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets), if `return_cov`
         """

@@ -48,7 +48,8 @@ def sample_functions(
 
     In leaf j, with its own waves h, whose covariance is the base kernel's (`Waves`)::
 
-        s = C_p⁻¹ (h(Z_p) + N(0, jitter));   w = (D_j + jitter)⁻¹ (f_j − h(X_j) − N(0, jitter) − V_j (z_p − s))
+        s = C_p⁻¹ (h(Z_p) + N(0, jitter))
+        w = (D_j + jitter)⁻¹ (f_j − h(X_j) − N(0, jitter) − V_j (z_p − s))
         f(x) = k(x, X_j) w + k(x, Z_p) g + h(x),   g = C_p⁻ᵀ (z_p − s − V_jᵀ w)
 
     that is what z_p and f_j say of f(x), and what is left of h(x) when they say nothing (Matheron's rule). So

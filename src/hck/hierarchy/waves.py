@@ -49,12 +49,10 @@ class Waves:
     @classmethod
     def of(cls, kernel: Kernel, points: Points, waves: int, count: int, random: Random) -> "Waves":
         """So many functions for each group, with points of this kind."""
-        if not isinstance(points, VectorPoints):
-            raise ValueError("draws that are functions need points with coordinates, not objects")
-        keys = [random.child(number) for number in range(count)]
-        return cls([_terms(kernel, points, waves, key.child(0)) for key in keys], keys)
+        vectors, keys = _vectors(points), [random.child(number) for number in range(count)]
+        return cls([_terms(kernel, vectors, waves, key.child(0)) for key in keys], keys)
 
-    def __call__(self, x: VectorPoints, group: Tensor) -> Tensor:
+    def __call__(self, x: Points, group: Tensor) -> Tensor:
         """Values at points, each with the number of its group: shape (points, functions)."""
         out = torch.empty(len(x), len(self.keys), dtype=x.dtype, device=x.device)
         order = group.argsort(stable=True)
@@ -63,7 +61,7 @@ class Waves:
 
         def work(part: slice) -> None:
             rows = order[part]
-            near, (groups, which) = x.take(rows), torch.unique(group[rows], return_inverse=True)
+            near, (groups, which) = _vectors(x.take(rows)), torch.unique(group[rows], return_inverse=True)
             for column, (terms, key) in enumerate(zip(self.terms, self.keys, strict=True)):
                 values = [
                     self._waves(term, near, key.child(1 + i), groups, which) for i, term in enumerate(terms)
@@ -88,6 +86,12 @@ class Waves:
         return replace(self, terms=[self.terms[i] for i in chosen], keys=[self.keys[i] for i in chosen])
 
 
+def _vectors(points: Points) -> VectorPoints:
+    if not isinstance(points, VectorPoints):
+        raise ValueError("draws that are functions need points with coordinates, not objects")
+    return points
+
+
 def _terms(kernel: Kernel, points: VectorPoints, waves: int, random: Random) -> list[Term]:
     """The products that a kernel is the sum of."""
     if isinstance(kernel, Scaled):
@@ -102,8 +106,8 @@ def _terms(kernel: Kernel, points: VectorPoints, waves: int, random: Random) -> 
         return [Term(a.amplitude * b.amplitude, a.factors + b.factors) for a in left for b in right]
     if not isinstance(kernel, Stationary) or not kernel.has_spectral_density:
         raise ValueError(
-            f"draws that are functions need a kernel whose spectral density is known, but that of {kernel} is "
-            "not: use Gaussian, Laplace and Matérn kernels, their multiples, sums and products, or draw "
+            f"draws that are functions need a kernel whose spectral density is known, but that of {kernel} "
+            "is not: use Gaussian, Laplace and Matérn kernels, their multiples, sums and products, or draw "
             "values at given points"
         )
     width = points.n_features if kernel.metric is None else kernel.metric.shape[1]

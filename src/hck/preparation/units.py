@@ -22,7 +22,9 @@ class Units:
             array = np.atleast_1d(getattr(self, name))
             check_floats(name, torch.from_numpy(array), None)
             require(array.dtype == np.float64, f"{name} must be float64")
-        require(bool(((self.scale > 1e-150) & (self.scale < 1e150)).all()), "scale must be positive, and usual")
+        require(
+            bool(((self.scale > 1e-150) & (self.scale < 1e150)).all()), "scale must be positive, and usual"
+        )
         require(bool((np.abs(self.centre) < 1e200).all()), "centre must not be so large")
 
     @classmethod

@@ -127,7 +127,7 @@ class Process:
 
     @torch.no_grad()
     def sample(self, x: PointsLike, trend: Tensor, count: int, generator: RandomLike = None) -> Tensor:
-        """Latent functions given the observations, at new points: (points, count) or (points, outputs, count).
+        """Latent functions given the observations, at new points: (points, [outputs,] count).
 
         With trees and with features at any number of points; else for some thousands of them at most.
         """
@@ -154,7 +154,7 @@ class Process:
         return least_squares(self.precision, along.mT @ errors.double())
 
     def _complete(self, values: Tensor, x: PointsLike, trend: Tensor, shift: Tensor | None) -> Tensor:
-        """Draws of what is not known of f, (points, outputs · count), with the mean and with a change of β."""
+        """Draws of what is not known of f, (points, outputs · count), with the mean and a change of β."""
         mean = self.predict(x, trend)[..., None]
         shape = (*mean.shape[:-1], -1)
         if shift is None:
@@ -205,4 +205,3 @@ class Functions:
         every = torch.arange(outputs, device=which.device)[:, None] * count + which
         shift = None if self.shift is None else self.shift[:, every.flatten()]
         return Functions(self.process, self.rest.take(every.flatten()), shift)
-
