@@ -189,7 +189,7 @@ class ProcessLearning(HCKEstimator):
     @property
     def theta_bounds_(self) -> np.ndarray:
         """The bounds of `theta_`: shape (n_parameters, 2)."""
-        check_is_fitted(self, "posterior_")
+        check_is_fitted(self, "theta_")
         return self._space.bounds
 
     # Training data ----------------------------------------------------------------------------------

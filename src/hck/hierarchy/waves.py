@@ -17,7 +17,9 @@ from hck.points import Points, VectorPoints
 _IN_CACHE = 2**17  # numbers that are worked on together where there is a cache
 _AT_ONCE = 2**26  # and where there is none
 
-Factor: TypeAlias = tuple[Stationary, Tensor]  # and its frequencies (k, waves), where points are placed
+Factor: TypeAlias = tuple[
+    Stationary, Tensor
+]  # and frequencies (k, functions, waves), where points are placed
 
 
 @dataclass(frozen=True)
@@ -28,9 +30,13 @@ class Term:
     factors: tuple[Factor, ...]
 
     def angles(self, x: VectorPoints) -> Tensor:
-        """Shape (points, waves)."""
-        found = [x.placed(kernel.placement).scaled(omega).x for kernel, omega in self.factors]
+        """Shape (points, functions · waves)."""
+        found = [x.placed(kernel.placement).scaled(omega.flatten(1)).x for kernel, omega in self.factors]
         return sum(found[1:], found[0])
+
+    def take(self, which: Tensor) -> "Term":
+        """For some of the functions, by number."""
+        return Term(self.amplitude, tuple((kernel, omega[:, which]) for kernel, omega in self.factors))
 
 
 @dataclass(frozen=True)
@@ -43,47 +49,43 @@ class Waves:
     Gaussian they are. R and ψ are hashes of the group's number: nothing is stored for groups.
     """
 
-    terms: list[list[Term]]  # of each function
-    keys: list[Random]
+    terms: list[Term]
+    numbers: Tensor  # (functions,), by which they are told apart
+    count: int  # of waves
+    random: Random
 
     @classmethod
-    def of(cls, kernel: Kernel, points: Points, waves: int, count: int, random: Random) -> "Waves":
+    def of(cls, kernel: Kernel, points: Points, waves: int, functions: int, random: Random) -> "Waves":
         """So many functions for each group, with points of this kind."""
-        vectors, keys = _vectors(points), [random.child(number) for number in range(count)]
-        return cls([_terms(kernel, vectors, waves, key.child(0)) for key in keys], keys)
+        terms = _terms(kernel, _vectors(points), (functions, waves), random.child(0))
+        return cls(terms, torch.arange(functions, device=points.device), waves, random)
 
     def __call__(self, x: Points, group: Tensor) -> Tensor:
         """Values at points, each with the number of its group: shape (points, functions)."""
-        out = torch.empty(len(x), len(self.keys), dtype=x.dtype, device=x.device)
+        shape = len(self.numbers), self.count
+        out = torch.empty(len(x), len(self.numbers), dtype=x.dtype, device=x.device)
+        columns = (self.numbers[:, None] * self.count + torch.arange(self.count, device=x.device)).flatten()
         order = group.argsort(stable=True)
-        waves = self.terms[0][0].factors[0][1].shape[1]
-        step = _IN_CACHE if kind_of(x.device).is_host else _AT_ONCE
+        step = (_IN_CACHE if kind_of(x.device).is_host else _AT_ONCE) // max(1, len(columns))
 
         def work(part: slice) -> None:
             rows = order[part]
             near, (groups, which) = _vectors(x.take(rows)), torch.unique(group[rows], return_inverse=True)
-            for column, (terms, key) in enumerate(zip(self.terms, self.keys, strict=True)):
-                values = [
-                    self._waves(term, near, key.child(1 + i), groups, which) for i, term in enumerate(terms)
-                ]
-                out[rows, column] = sum(values[1:], values[0])
+            total = out.new_zeros(len(rows), len(self.numbers))
+            for i, term in enumerate(self.terms):
+                u, v = (self.random.child(1, i, j).grid(groups, columns) for j in range(2))
+                radius = torch.log1p(-u).mul_(-2 * term.amplitude / self.count).sqrt_().to(out)
+                angles = term.angles(near).add_(v.mul_(2 * math.pi).to(out)[which])
+                total += angles.cos_().mul_(radius[which]).unflatten(1, shape).sum(2)
+            out[rows] = total
 
-        for_each(work, chunks(0, len(x), max(1, step // waves)), x.device)
+        for_each(work, chunks(0, len(x), max(1, step)), x.device)
         return out
-
-    @staticmethod
-    def _waves(term: Term, x: VectorPoints, random: Random, groups: Tensor, which: Tensor) -> Tensor:
-        angles = term.angles(x)
-        count = angles.shape[1]
-        u, v = (random.child(i).rows(groups, count) for i in range(2))
-        radius = torch.log1p(-u).mul_(-2 * term.amplitude / count).sqrt_().to(angles)
-        phase = v.mul_(2 * math.pi).to(angles)
-        return angles.add_(phase[which]).cos_().mul_(radius[which]).sum(1)
 
     def take(self, which: Tensor) -> "Waves":
         """Some of the functions, by number."""
-        chosen = which.tolist()
-        return replace(self, terms=[self.terms[i] for i in chosen], keys=[self.keys[i] for i in chosen])
+        terms = [term.take(which) for term in self.terms]
+        return replace(self, terms=terms, numbers=self.numbers[which])
 
 
 def _vectors(points: Points) -> VectorPoints:
@@ -92,14 +94,14 @@ def _vectors(points: Points) -> VectorPoints:
     return points
 
 
-def _terms(kernel: Kernel, points: VectorPoints, waves: int, random: Random) -> list[Term]:
-    """The products that a kernel is the sum of."""
+def _terms(kernel: Kernel, points: VectorPoints, shape: tuple[int, int], random: Random) -> list[Term]:
+    """The products that a kernel is the sum of, for (functions, waves)."""
     if isinstance(kernel, Scaled):
-        inside = _terms(kernel.kernel, points, waves, random)
+        inside = _terms(kernel.kernel, points, shape, random)
         return [replace(term, amplitude=float(kernel.scale) * term.amplitude) for term in inside]
     if isinstance(kernel, Sum | Product):
         left, right = (
-            _terms(each, points, waves, random.child(i)) for i, each in enumerate((kernel.left, kernel.right))
+            _terms(each, points, shape, random.child(i)) for i, each in enumerate((kernel.left, kernel.right))
         )
         if isinstance(kernel, Sum):
             return left + right
@@ -111,5 +113,6 @@ def _terms(kernel: Kernel, points: VectorPoints, waves: int, random: Random) -> 
             "values at given points"
         )
     width = points.n_features if kernel.metric is None else kernel.metric.shape[1]
-    omega = kernel.draw_frequencies(width, waves, random) / float(kernel.unit)
-    return [Term(float(kernel.amplitude), ((kernel, omega.to(points.device, points.dtype)),))]
+    omega = kernel.draw_frequencies(width, math.prod(shape), random) / float(kernel.unit)
+    placed = omega.to(points.device, points.dtype).unflatten(1, shape)
+    return [Term(float(kernel.amplitude), ((kernel, placed),))]

@@ -23,13 +23,13 @@ class Units:
             check_floats(name, torch.from_numpy(array), None)
             require(array.dtype == np.float64, f"{name} must be float64")
         require(
-            bool(((self.scale > 1e-150) & (self.scale < 1e150)).all()), "scale must be positive, and usual"
+            bool(((self.scale > 1e-150) & (self.scale < 1e150)).all()), "scale must be positive, not huge"
         )
         require(bool((np.abs(self.centre) < 1e200).all()), "centre must not be so large")
 
     @classmethod
     def of(cls, y: np.ndarray, centred: bool) -> "Units":
-        """The standard deviations of y (n,) or (n, targets), 1 where it is constant, and perhaps the means."""
+        """The standard deviations of y, (n,) or (n, targets), 1 where it is constant; and perhaps means."""
         centre = np.asarray(y.mean(0) if centred else np.zeros(y.shape[1:]))
         return cls(centre, np.where(varies(y), y.std(0), 1.0))
 

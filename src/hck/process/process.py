@@ -109,7 +109,7 @@ class Process:
     # New points -------------------------------------------------------------------------------------
 
     def predict(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
-        """The mean at new points with the trend's features (points, trends): (points,) or (points, outputs)."""
+        """The mean at new points with the trend's features (points, trends): (points, [outputs])."""
         return self._squeeze(self.mean(x, verbose) + trend.to(self.y) @ self.coefficients.to(self.y))
 
     @torch.no_grad()
