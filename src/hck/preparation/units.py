@@ -30,8 +30,11 @@ class Units:
     @classmethod
     def of(cls, y: np.ndarray, centred: bool) -> "Units":
         """The standard deviations of y, (n,) or (n, targets), 1 where it is constant; and perhaps means."""
-        centre = np.asarray(y.mean(0) if centred else np.zeros(y.shape[1:]))
-        return cls(centre, np.where(varies(y), y.std(0), 1.0))
+        with np.errstate(over="ignore", invalid="ignore"):  # of which we tell
+            mean, scale = np.asarray(y.mean(0)), np.where(varies(y), y.std(0), 1.0)
+        if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
+            raise ValueError("y is too large: squares of its values overflow. Scale y")
+        return cls(mean if centred else np.zeros_like(mean), scale)
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         """Targets, shape (n,) or (n, targets), in these units."""
@@ -54,4 +57,5 @@ class Units:
 
 def varies(y: np.ndarray) -> np.ndarray:
     """Whether each target of y (n,) or (n, targets) is more than one number, but for rounding."""
-    return y.std(0) > 1e-12 * np.abs(y).max(0)
+    with np.errstate(over="ignore"):
+        return np.ptp(y, 0) > 1e-12 * np.abs(y).max(0)
