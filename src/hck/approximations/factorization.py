@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -26,6 +26,9 @@ class Paths(Protocol):
     @property
     def columns(self) -> int:
         """How many there are."""
+
+    def plus(self, other: Any, change: Tensor) -> "Paths":
+        """The sum with a predictor of the same factorization, whose columns `change` combines."""
 
     def take(self, which: Tensor) -> "Paths":
         """Some of them, by number."""

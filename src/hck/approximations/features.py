@@ -258,6 +258,10 @@ class FeaturePredictor:
     def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         return self.source.expand(as_points_like(x, self.source.points), self.weights)
 
+    def plus(self, other: "FeaturePredictor", change: Tensor) -> "FeaturePredictor":
+        """The sum with functions of the same features, whose columns `change` combines."""
+        return replace(self, weights=self.weights + other.weights @ change.to(other.weights))
+
     def take(self, which: Tensor) -> "FeaturePredictor":
         """Some of the columns, by number."""
         return replace(self, weights=self.weights[:, which])

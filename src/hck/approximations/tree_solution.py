@@ -74,7 +74,7 @@ class TreeFactorization(Factorization):
         def work() -> tuple[TreePaths, Tensor]:
             paths, old = sample_functions(source, count, random.child(0), n_waves)
             correction, error = self._correction(old, random.child(1))
-            return paths.add(correction), error
+            return paths.plus(correction), error
 
         return linalg.without_waiting(work, source.points.device)
 

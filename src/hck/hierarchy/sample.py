@@ -106,11 +106,12 @@ class TreePaths:
         x = as_points_like(x, self.predictor.points)
         return self.predictor(x, verbose) + self.waves(x, self.predictor.tree.route(x))
 
-    def add(self, other: TreePredictor) -> "TreePaths":
-        """The sum with functions of the same tree."""
-        mine = self.predictor
-        weights = mine.weights + other.weights, mine.landmark_weights + other.landmark_weights
-        return replace(self, predictor=replace(mine, weights=weights[0], landmark_weights=weights[1]))
+    def plus(self, other: TreePredictor, change: Tensor | None = None) -> "TreePaths":
+        """The sum with functions of the same tree, whose columns `change` combines."""
+        mine, more = self.predictor, (other.weights, other.landmark_weights)
+        own, heard = more if change is None else (each @ change.to(each) for each in more)
+        added = replace(mine, weights=mine.weights + own, landmark_weights=mine.landmark_weights + heard)
+        return replace(self, predictor=added)
 
     def take(self, which: Tensor) -> "TreePaths":
         """Some of them, by number."""

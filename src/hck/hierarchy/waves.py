@@ -16,6 +16,7 @@ from hck.points import Points, VectorPoints
 
 _IN_CACHE = 2**17  # numbers that are worked on together where there is a cache
 _AT_ONCE = 2**26  # and where there is none
+_SHARING = 256  # points for which the numbers of their groups are hashed together
 
 Factor: TypeAlias = tuple[
     Stationary, Tensor
@@ -62,11 +63,15 @@ class Waves:
 
     def __call__(self, x: Points, group: Tensor) -> Tensor:
         """Values at points, each with the number of its group: shape (points, functions)."""
+        at_once = _IN_CACHE if kind_of(x.device).is_host else _AT_ONCE
+        most = max(1, at_once // (self.count * max(1, min(len(x), _SHARING))))
+        if len(self.numbers) > most:
+            parts = torch.arange(len(self.numbers), device=x.device).split(most)
+            return torch.cat([self.take(part)(x, group) for part in parts], 1)
         shape = len(self.numbers), self.count
         out = torch.empty(len(x), len(self.numbers), dtype=x.dtype, device=x.device)
         columns = (self.numbers[:, None] * self.count + torch.arange(self.count, device=x.device)).flatten()
         order = group.argsort(stable=True)
-        step = (_IN_CACHE if kind_of(x.device).is_host else _AT_ONCE) // max(1, len(columns))
 
         def work(part: slice) -> None:
             rows = order[part]
@@ -79,7 +84,7 @@ class Waves:
                 total += angles.cos_().mul_(radius[which]).unflatten(1, shape).sum(2)
             out[rows] = total
 
-        for_each(work, chunks(0, len(x), max(1, step)), x.device)
+        for_each(work, chunks(0, len(x), max(1, at_once // len(columns))), x.device)
         return out
 
     def take(self, which: Tensor) -> "Waves":

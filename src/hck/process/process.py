@@ -133,33 +133,35 @@ class Process:
         """
         random = as_random(generator)
         values, errors = self.factorization.sample(x, count * self.outputs, random.child(0))
-        return self._complete(values, x, trend, self._shift(errors, count, random.child(1)))
+        mean = self.predict(x, trend)[..., None]
+        shape = (*mean.shape[:-1], -1)
+        values = values.reshape(shape) + mean
+        if self.trend is None:
+            return values
+        shift = self._shift(errors, count, random.child(1))
+        return values + self._unexplained(x, trend, shift).reshape(shape)
 
     @torch.no_grad()
     def functions(self, count: int, generator: RandomLike = None, n_waves: int = 512) -> "Functions":
         """The same as functions that can be evaluated anywhere; see `Factorization.functions`."""
         random = as_random(generator)
-        rest, errors = self.factorization.functions(count * self.outputs, random.child(0), n_waves)
-        return Functions(self, rest, self._shift(errors, count, random.child(1)))
+        paths, errors = self.factorization.functions(count * self.outputs, random.child(0), n_waves)
+        each = torch.eye(self.outputs, dtype=torch.float64, device=self.y.device)
+        each = each.repeat_interleave(count, 1)
+        paths, beta = paths.plus(self.mean, each), self.coefficients.to(each) @ each
+        if self.trend is not None:
+            shift = self._shift(errors, count, random.child(1)).to(beta)
+            paths, beta = paths.plus(self.trend, -shift), beta + shift
+        return Functions(paths, beta.to(self.y), self.outputs)
 
-    def _shift(self, errors: Tensor | None, count: int, random: Random) -> Tensor | None:
+    def _shift(self, errors: Tensor | None, count: int, random: Random) -> Tensor:
         """By how much β differs from its mean in draws: shape (trends, outputs · count)."""
-        if self.trend is None:
-            return None
         if errors is None:
             half = self._half
             size = half.shape[1], count * self.outputs
             return half @ random.normal(size, self.y.dtype, self.y.device).to(half)
         along = self.solution.weights[:, self.outputs :].double()  # β of what draws make of observations
         return least_squares(self.precision, along.mT @ errors.double())
-
-    def _complete(self, values: Tensor, x: PointsLike, trend: Tensor, shift: Tensor | None) -> Tensor:
-        """Draws of what is not known of f, (points, outputs · count), with the mean and a change of β."""
-        mean = self.predict(x, trend)[..., None]
-        shape = (*mean.shape[:-1], -1)
-        if shift is None:
-            return values.reshape(shape) + mean
-        return values.reshape(shape) + mean + self._unexplained(x, trend, shift).reshape(shape)
 
     @property
     def _half(self) -> Tensor:
@@ -189,19 +191,19 @@ class Process:
 class Functions:
     """Functions drawn from a process given its observations: the same whenever they are evaluated."""
 
-    process: Process
-    rest: Paths  # x ↦ what is not known of f, (points, outputs · count)
-    shift: Tensor | None  # of β (trends, outputs · count)
+    paths: Paths  # without the trend, (points, outputs · count)
+    coefficients: Tensor  # β (trends, outputs · count)
+    outputs: int
 
     @torch.no_grad()
     def __call__(self, x: PointsLike, trend: Tensor) -> Tensor:
         """Values at points with the trend's features: (points, count) or (points, outputs, count)."""
-        return self.process._complete(self.rest(x), x, trend, self.shift)
+        values = self.paths(x) + trend.to(self.coefficients) @ self.coefficients
+        return values if self.outputs == 1 else values.unflatten(1, (self.outputs, -1))
 
     def take(self, which: Tensor) -> "Functions":
         """Some of them, by number."""
-        outputs = self.process.outputs
-        count = self.rest.columns // outputs
-        every = torch.arange(outputs, device=which.device)[:, None] * count + which
-        shift = None if self.shift is None else self.shift[:, every.flatten()]
-        return Functions(self.process, self.rest.take(every.flatten()), shift)
+        count = self.paths.columns // self.outputs
+        first = count * torch.arange(self.outputs, device=which.device)
+        every = (first[:, None] + which).flatten()
+        return Functions(self.paths.take(every), self.coefficients[:, every], self.outputs)
