@@ -45,13 +45,22 @@ def test_more_waves_are_more_gaussian():
     """The fourth moment of a difference, over the square of its variance, comes down to 3."""
     points, group = as_points(np.array([[0.0], [0.5]])), torch.zeros(2, dtype=torch.long)
     excess = []
-    for waves in (1, 40):
-        drawn = Waves.of(Matern(1.0, nu=0.5), points, waves, 40_000, as_random(0))(points, group)
+    for waves in (1, 60):
+        drawn = Waves.of(Matern(1.0, nu=0.5), points, waves, 30_000, as_random(0))(points, group)
         apart = drawn[1] - drawn[0]
-        assert float(apart.square().mean()) == pytest.approx(2 - 2 * np.exp(-0.5), rel=0.05)
+        assert float(apart.square().mean()) == pytest.approx(2 - 2 * np.exp(-0.5), rel=0.06)
         excess.append(float(apart.pow(4).mean() / apart.square().mean() ** 2) - 3)
     assert excess[0] > 1
     assert abs(excess[1]) < 0.2
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplace(1.0), Matern(1.0, nu=0.5), Matern(1.0)], ids=str)
+@pytest.mark.parametrize("d", [1, 3])
+def test_spectral_densities_are_those_of_the_frequencies(kernel, d):
+    """The mean of p(2 ω) 2ᵈ / p(ω) over ω from p is 1."""
+    omega = kernel.draw_frequencies(d, 100_000, as_random(0))
+    ratio = (kernel.log_spectral_density(2 * omega) - kernel.log_spectral_density(omega)).exp() * 2**d
+    assert float(ratio.mean()) == pytest.approx(1, abs=5 * float(ratio.std()) / 100_000**0.5)
 
 
 @pytest.mark.parametrize("leaf_size", [6, 100], ids=["tree", "one leaf"])

@@ -16,6 +16,7 @@ from hck.points import Points, VectorPoints
 
 _IN_CACHE = 2**17  # numbers that are worked on together where there is a cache
 _AT_ONCE = 2**26  # and where there is none
+_SCALES = 6  # scales of frequencies, from that of the kernel upwards
 _SHARING = 256  # points for which the numbers of their groups are hashed together
 
 Factor: TypeAlias = tuple[
@@ -27,7 +28,7 @@ Factor: TypeAlias = tuple[
 class Term:
     """Waves of a product of kernels: their angles, for which each has its own frequencies, are added."""
 
-    amplitude: float
+    power: Tensor  # of each wave (functions, waves): times 1/m, their share of the variance
     factors: tuple[Factor, ...]
 
     def angles(self, x: VectorPoints) -> Tensor:
@@ -37,17 +38,21 @@ class Term:
 
     def take(self, which: Tensor) -> "Term":
         """For some of the functions, by number."""
-        return Term(self.amplitude, tuple((kernel, omega[:, which]) for kernel, omega in self.factors))
+        return Term(self.power[which], tuple((kernel, omega[:, which]) for kernel, omega in self.factors))
 
 
 @dataclass(frozen=True)
 class Waves:
-    """For each group of points, here a leaf, functions of their own: √(a/m) Σ R cos(ωᵀx + ψ), over m waves.
+    """For each group of points, here a leaf, functions of their own: Σ √(a/m) R cos(ωᵀx + ψ), over m waves.
 
-    With ω from the kernel's spectral density, R²/2 from the exponential distribution and ψ uniform, the
-    covariance of functions of one group is the kernel, and that across groups 0. Given ω they are Gaussian.
-    Each function has an ω of its own, so that the covariance is exact, over draws; the more waves, the more
-    Gaussian they are. R and ψ are hashes of the group's number: nothing is stored for groups.
+    With ω from the kernel's spectral density p, R²/2 from the exponential distribution, ψ uniform and a of
+    k(x, x), the covariance of functions of one group is the kernel, and that across groups 0. Given ω they
+    are Gaussian. Each function has an ω of its own, so that the covariance is exact, over draws; the more
+    waves, the more Gaussian they are. R and ψ are hashes of the group's number: nothing is stored for groups.
+
+    What neighbours leave open is mainly due to high frequencies, of which p has few. So the waves take turns:
+    ω is from p, or from p stretched by 2, 4, … 32, and what is thus more frequent counts less: a is times
+    p(ω)/q(ω), with q the mean of these densities, which is at most 6.
     """
 
     terms: list[Term]
@@ -58,7 +63,8 @@ class Waves:
     @classmethod
     def of(cls, kernel: Kernel, points: Points, waves: int, functions: int, random: Random) -> "Waves":
         """So many functions for each group, with points of this kind."""
-        terms = _terms(kernel, _vectors(points), (functions, waves), random.child(0))
+        vectors, shape, products = _vectors(points), (functions, waves), _products(kernel)
+        terms = [_term(*each, vectors, shape, random.child(0, i)) for i, each in enumerate(products)]
         return cls(terms, torch.arange(functions, device=points.device), waves, random)
 
     def __call__(self, x: Points, group: Tensor) -> Tensor:
@@ -79,7 +85,7 @@ class Waves:
             total = out.new_zeros(len(rows), len(self.numbers))
             for i, term in enumerate(self.terms):
                 u, v = (self.random.child(1, i, j).grid(groups, columns) for j in range(2))
-                radius = torch.log1p(-u).mul_(-2 * term.amplitude / self.count).sqrt_().to(out)
+                radius = torch.log1p(-u).mul_(-2 / self.count * term.power.flatten()).sqrt_().to(out)
                 angles = term.angles(near).add_(v.mul_(2 * math.pi).to(out)[which])
                 total += angles.cos_().mul_(radius[which]).unflatten(1, shape).sum(2)
             out[rows] = total
@@ -99,25 +105,47 @@ def _vectors(points: Points) -> VectorPoints:
     return points
 
 
-def _terms(kernel: Kernel, points: VectorPoints, shape: tuple[int, int], random: Random) -> list[Term]:
-    """The products that a kernel is the sum of, for (functions, waves)."""
+def _products(kernel: Kernel) -> list[tuple[float, list[Stationary]]]:
+    """The products of stationary kernels that a kernel is the sum of, and what they are multiplied by."""
     if isinstance(kernel, Scaled):
-        inside = _terms(kernel.kernel, points, shape, random)
-        return [replace(term, amplitude=float(kernel.scale) * term.amplitude) for term in inside]
-    if isinstance(kernel, Sum | Product):
-        left, right = (
-            _terms(each, points, shape, random.child(i)) for i, each in enumerate((kernel.left, kernel.right))
-        )
-        if isinstance(kernel, Sum):
-            return left + right
-        return [Term(a.amplitude * b.amplitude, a.factors + b.factors) for a in left for b in right]
+        return [(float(kernel.scale) * scale, factors) for scale, factors in _products(kernel.kernel)]
+    if isinstance(kernel, Sum):
+        return _products(kernel.left) + _products(kernel.right)
+    if isinstance(kernel, Product):
+        left, right = _products(kernel.left), _products(kernel.right)
+        return [(a * b, first + then) for a, first in left for b, then in right]
     if not isinstance(kernel, Stationary) or not kernel.has_spectral_density:
         raise ValueError(
             f"draws that are functions need a kernel whose spectral density is known, but that of {kernel} "
             "is not: use Gaussian, Laplace and Matérn kernels, their multiples, sums and products, or draw "
             "values at given points"
         )
-    width = points.n_features if kernel.metric is None else kernel.metric.shape[1]
-    omega = kernel.draw_frequencies(width, math.prod(shape), random) / float(kernel.unit)
-    placed = omega.to(points.device, points.dtype).unflatten(1, shape)
-    return [Term(float(kernel.amplitude), ((kernel, placed),))]
+    return [(float(kernel.amplitude), [kernel])]
+
+
+def _term(
+    scale: float, kernels: list[Stationary], points: VectorPoints, shape: tuple[int, int], random: Random
+) -> Term:
+    """Waves of a product, (functions, waves) of them."""
+    stretch = 2.0 ** (torch.arange(shape[1], dtype=torch.float64, device="cpu") % _SCALES)
+    drawn = []
+    for i, kernel in enumerate(kernels):
+        width = points.n_features if kernel.metric is None else kernel.metric.shape[1]
+        omega = kernel.draw_frequencies(width, math.prod(shape), random.child(i)).unflatten(1, shape)
+        drawn.append((kernel, omega * stretch))
+    power = scale * _weights(drawn, stretch)
+    placed = [(k, (omega / float(k.unit)).to(points.device, points.dtype)) for k, omega in drawn]
+    return Term(power.to(points.device), tuple(placed))
+
+
+def _weights(drawn: list[Factor], stretch: Tensor) -> Tensor:
+    """p(ω)/q(ω) for the frequencies of waves, (k, functions, waves), where q is the density of all waves.
+
+    These belong to strata, by what their frequencies were multiplied by, (waves,).
+    """
+    values, counts = stretch.unique(return_counts=True)
+    parts = []
+    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        each = [k.log_spectral_density(w / value) - len(w) * math.log(value) for k, w in drawn]
+        parts.append(math.log(count / len(stretch)) + sum(each[1:], each[0]))
+    return (parts[0] - math.log(int(counts[0]) / len(stretch)) - torch.stack(parts).logsumexp(0)).exp()

@@ -111,6 +111,10 @@ class Stationary(Kernel):
             "Laplace and Matérn kernels and their multiples; use another approximation"
         )
 
+    def log_spectral_density(self, omega: Tensor) -> Tensor:
+        """The logarithm of that density at frequencies (d, …), up to a constant: shape (…)."""
+        raise ValueError(f"the spectral density of {self} is not known")
+
     def _isotropic(self) -> Profile:
         return Profile(self.formula, self.unit, self.amplitude, self.shape)
 
