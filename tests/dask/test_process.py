@@ -56,6 +56,8 @@ def test_it_is_the_process_of_one_machine(data, trend, n_trees, tmp_path):
     np.testing.assert_allclose(observed, local.predict(new, return_std=True, observed=True)[1], rtol=1e-6)
     assert model.score(X, Y) == pytest.approx(local.score(x, y + 50))
     assert local.sample_posterior(new[:5], 2).shape == (5, 2)
+    assert local.draw_functions(2)(new[:5]).shape == (5, 2)
+    np.testing.assert_allclose(local.y_train_, y + 50)
     assert np.isfinite(local.loo_metrics()["lpd"])
     if not callable(trend):
         model.save(tmp_path / "model")
@@ -83,16 +85,20 @@ def test_what_needs_one_machine_says_so(client, data):
         model.standard_errors,
         lambda: model.sample_posterior(x[:3]),
         lambda: model.sample_prior(x[:3]),
+        lambda: model.sample_y(x[:3]),
+        lambda: model.draw_functions(),
         lambda: model.log_marginal_likelihood(model.theta_),
     ):
         with pytest.raises(NotImplementedError, match="to_local"):
             call()
     with pytest.raises(ValueError, match="to_local"):
         model.predict(x, return_cov=True)
-    with pytest.raises(ValueError, match="one axis"):
+    with pytest.raises(ValueError, match=r"one axis, .*several targets are not possible here"):
         model.fit(x, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="known variances of the noise are not supported"):
         model.fit(x, y, np.ones(700))
+    with pytest.raises(ValueError, match=r"normalize_y=True\) are not supported"):
+        clone(model).set_params(normalize_y=True).fit(x, y)
     with pytest.raises(AttributeError, match=r"to_local\(\)\.tree_"):
         _ = model.tree_
     assert clone(model).client is client

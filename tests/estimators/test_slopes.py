@@ -131,6 +131,18 @@ def test_trees_that_disagree():
     np.testing.assert_allclose(std**2, within + between, rtol=1e-10)
 
 
+@pytest.mark.parametrize("trend", ["zero", "linear"])
+def test_a_process_of_several_targets(trend):
+    both = np.stack([Y, 5 - 20 * Y], 1)
+    given = {"trend": trend, "optimizer": None, "noise": 0.01, "lengthscale": [1.0, 20.0, 0.1], **TREES}
+    model = HCKGaussianProcessRegressor("matern32", **given).fit(X, both)
+    found, std = model.predict_gradient(NEW, return_std=True)
+    assert_gradient(found, model.predict)
+    np.testing.assert_array_equal(found, model.predict_gradient(NEW))
+    assert std.shape == found.shape
+    assert (std > 0).all()
+
+
 def test_errors_of_slopes_are_as_large_as_they_say():
     """A draw's gradients, known by differences, are within two standard deviations nearly always."""
     x = RNG.uniform(-3, 3, (400, 1))

@@ -58,6 +58,31 @@ def test_trends_and_noise_of_each_observation(again, trend):
     same(found.noise_, model.noise_)
 
 
+@pytest.mark.parametrize("approximation", ["hierarchical", "nystrom"])
+@pytest.mark.parametrize("trend", ["zero", "linear"])
+def test_several_targets(again, trend, approximation):
+    options = {**GIVEN, "optimizer": None, "trend": trend, "n_trees": 2, "approximation": approximation}
+    model = HCKGaussianProcessRegressor(**options).fit(X, np.stack([Y, 100 * Y**2 + 7, np.ones(200)], 1))
+    found = again(model)
+    for ours, theirs in zip(found.loo_predict(True), model.loo_predict(True), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-11)
+    for options in ({"return_std": True}, {"return_cov": True}):
+        for ours, theirs in zip(found.predict(NEW, **options), model.predict(NEW, **options), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        found.draw_functions(3)(NEW), model.draw_functions(3)(NEW), rtol=1e-6, atol=1e-6
+    )
+    same(found.y_scale_, model.y_scale_)
+    same(found.y_train_, model.y_train_)
+    same(found.coefficients_, model.coefficients_)
+    assert found.log_marginal_likelihood(model.theta_) == pytest.approx(model.log_marginal_likelihood_value_)
+
+
+def test_a_target_in_its_own_units(again):
+    model = HCKGaussianProcessRegressor(**GIVEN, normalize_y=True, optimizer=None).fit(X, 50 * Y)
+    check_process(again(model), model)
+
+
 @pytest.mark.parametrize("partition", ["kmeans", "kernel"])
 def test_processes_that_have_learned(again, partition):
     options = {"bounds": {"noise": "fixed", "scale": (0.1, 10)}, "priors": {"lengthscale": (0.5, 1.0)}}

@@ -120,3 +120,19 @@ def test_draws_given_observations(shape):
     off = (drawn.mean(1) - found.predict(new, h_new)).abs() / std * drawn.shape[1] ** 0.5
     assert float(off.max()) <= 5
     torch.testing.assert_close(drawn.std(1), std, rtol=0.05, atol=0)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_functions_of_several_outputs(shape):
+    """Random numbers are the same on every device, and so are functions that are drawn with them."""
+    results = []
+    for blueprint, _ in both(lambda: Matern(0.7), shape, torch.float64):
+        device = blueprint.points.device
+        y = torch.stack([Y, Y.square()], 1).to(device)
+        trend, new = (torch.ones(len(x), 1, dtype=torch.float64, device=device) for x in (X, NEW))
+        drawn = Process.of(TreeKernel(blueprint), 0.05, y, trend).functions(3, 1, n_waves=64)
+        results.append(
+            [drawn(NEW.to(device), new), drawn.take(torch.tensor([1], device=device))(X.to(device), trend)]
+        )
+    for here, there in zip(*results, strict=True):
+        assert_same(there, here, torch.float32)  # factors without noise are nearly singular

@@ -59,6 +59,20 @@ def test_a_process_with_intervals(page_of, process, data):
     assert "in those of 95 %" in alt
 
 
+def test_a_process_of_two_targets(page_of, data):
+    X, y = data[0], np.stack([data[1], 50 * data[1] ** 2], 1)
+    model = HCKGaussianProcessRegressor(rank=32, max_iter=3, random_state=0).fit(X[:200], y[:200])
+    page = Page(page_of(model, X[200:], y[200:]))
+    mean, std = model.predict(X[200:], return_std=True, observed=True)
+    for name, score in (("NLPD", metrics.nlpd), ("Coverage", metrics.coverage)):
+        assert page.row(name)[:2] == [number(score(y[200:, k], mean[:, k], std[:, k])) for k in range(2)]
+    assert {"Calibration of intervals, target 0", "Calibration of intervals, target 1"} <= {*page.headings(3)}
+    units = ", ".join(map(number, y[:200].std(0)))
+    assert ["Targets", f"2 targets; noise and kernel in units of {units}"] in page.tables
+    each = model.log_marginal_likelihood_value_ / 400
+    assert page.row("Per observation") == [number(each)]
+
+
 def test_classes(page_of, classifier, data, labels):
     X, y = data[0][200:], labels[200:]
     page = Page(page_of(classifier, X, y))

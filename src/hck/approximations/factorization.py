@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -16,6 +16,23 @@ from hck.points import Points, PointsLike, as_points_like
 
 if TYPE_CHECKING:
     from hck.approximations.base import Approximation
+
+
+class Paths(Protocol):
+    """Functions that were drawn."""
+
+    def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
+        """Their values at points: shape (points, columns)."""
+
+    @property
+    def columns(self) -> int:
+        """How many there are."""
+
+    def plus(self, other: Any, change: Tensor) -> "Paths":
+        """The sum with a predictor of the same factorization, whose columns `change` combines."""
+
+    def take(self, which: Tensor) -> "Paths":
+        """Some of them, by number."""
 
 
 def needs_factorization(what: str) -> ValueError:
@@ -84,6 +101,18 @@ class Factorization(ABC):
         values, vectors = torch.linalg.eigh(self.covariance(x))
         drawn = normal(len(values), count, values, generator)
         return vectors @ (values.clamp_min(0).sqrt()[:, None] * drawn), None
+
+    def functions(self, count: int, generator: RandomLike, n_waves: int) -> "tuple[Paths, Tensor | None]":
+        """Such draws as functions, which can be evaluated anywhere, and the same second part.
+
+        Where k̃ has finitely many features they are exact. Elsewhere `n_waves` random waves stand for what
+        values at the training points leave open.
+        """
+        raise ValueError(
+            "draws that are functions are there for kernels of trees and of features: use "
+            "approximation='hierarchical' (one leaf, rank at least n, is the exact kernel), 'nystrom' or "
+            "'fourier', or draw values at given points"
+        )
 
     def solution(self, b: Tensor) -> "Solution":
         """(K̃ + noise)⁻¹ b, and what follows from it."""

@@ -197,10 +197,16 @@ class FeatureFactorization(Factorization):
         return (half.mT @ half).to(self.noise.dtype)
 
     def sample(self, x: PointsLike, count: int, generator: RandomLike) -> tuple[Tensor, None]:
-        """At any number of points: φ(x)ᵀ A^(−1/2) z."""
+        """At any number of points."""
+        return self.functions(count, generator)[0](x), None
+
+    def functions(
+        self, count: int, generator: RandomLike, n_waves: int = 0
+    ) -> "tuple[FeaturePredictor, None]":
+        """x ↦ φ(x)ᵀ A^(−1/2) z."""
         drawn = normal(len(self.root), count, self.root, generator)
         weights = torch.linalg.solve_triangular(self.root.mT, drawn, upper=True).to(self.noise.dtype)
-        return self.approximation.expand(as_points_like(x, self.approximation.points), weights), None
+        return FeaturePredictor(self.approximation.without_points(), weights), None
 
     def kernel_gradient(self, w: Tensor) -> list[Tensor]:
         source, columns = self.approximation, w.shape[1]
@@ -274,6 +280,14 @@ class FeaturePredictor:
         x = as_points_like(x, self.source.points)
         parts = self.source.slope_parts(x, self.columns)
         return torch.cat([self.source.slope(part_of(x, part), self.weights) for part in parts])
+
+    def plus(self, other: "FeaturePredictor", change: Tensor) -> "FeaturePredictor":
+        """The sum with functions of the same features, whose columns `change` combines."""
+        return replace(self, weights=self.weights + other.weights @ change.to(other.weights))
+
+    def take(self, which: Tensor) -> "FeaturePredictor":
+        """Some of the columns, by number."""
+        return replace(self, weights=self.weights[:, which])
 
     @property
     def points(self) -> Points:

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from hck.approximations.factorization import Factorization, Solution, normal
 from hck.backend import linalg
-from hck.backend.random import RandomLike, as_random
+from hck.backend.random import Random, RandomLike, as_random
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.gradient import likelihood_gradient
 from hck.hierarchy.likelihood import quadratic_form
 from hck.hierarchy.predictor import TreePredictor, descend
-from hck.hierarchy.sample import sample_prior
+from hck.hierarchy.sample import TreePaths, sample_functions, sample_prior
 from hck.hierarchy.smooth import Filtered, filter_up
 from hck.hierarchy.uncertainty import Uncertainty
 from hck.points import PointsLike, as_points_like
@@ -61,16 +61,32 @@ class TreeFactorization(Factorization):
         Matheron's rule: a draw of f at old and new points together, corrected by what is expected at the new
         points of the difference between observations, of 0, and the draw.
         """
-        source, layout, n = self.approximation.blueprint, self.factor.layout, len(self.approximation)
+        source, n = self.approximation.blueprint, len(self.approximation)
         x, show = as_points_like(x, source.points), source.verbose
         joint = source.join(x)
         random = as_random(generator)
         drawn = linalg.without_waiting(lambda: sample_prior(joint, count, random.child(0), show), x.device)
         old, new = drawn[:n], drawn[n:]  # the old in the tree's order
-        error = -old - self.noise[:-1, None].sqrt() * normal(n, count, old, random.child(1))
+        correction, error = self._correction(old, random.child(1))
+        return new + correction(x), error
+
+    def functions(self, count: int, generator: RandomLike, n_waves: int) -> tuple[TreePaths, Tensor]:
+        """By the same rule, of draws that can be evaluated anywhere; see `sample_functions`."""
+        source, random = self.approximation.blueprint, as_random(generator)
+
+        def work() -> tuple[TreePaths, Tensor]:
+            paths, old = sample_functions(source, count, random.child(0), n_waves)
+            correction, error = self._correction(old, random.child(1))
+            return paths.plus(correction), error
+
+        return linalg.without_waiting(work, source.points.device)
+
+    def _correction(self, old: Tensor, random: Random) -> tuple[TreePredictor, Tensor]:
+        """What is expected of the difference between observations of 0 and draws (n, count), and it."""
+        n, count = old.shape
+        error = -old - self.noise[:-1, None].sqrt() * normal(n, count, old, random)
         padded = torch.cat([error, error.new_zeros(1, count)])
-        correction = TreeSolution(self, filter_up(self.factor, padded)).predictor
-        return new + correction(x), layout.unsort(error)
+        return TreeSolution(self, filter_up(self.factor, padded)).predictor, self.factor.layout.unsort(error)
 
 
 class TreeSolution(Solution):

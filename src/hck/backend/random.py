@@ -49,6 +49,10 @@ class Random:
         """The same, (rows, width), with rows of their own numbers: those that have the number which[i]."""
         return _as_uniform(self._words(_places(which, width)))
 
+    def grid(self, which: Tensor, columns: Tensor) -> Tensor:
+        """The same, (rows, columns), of columns that have numbers too: some of those that `rows` has."""
+        return _as_uniform(self._words((which[:, None] << 32) + columns))
+
     def orders(self, which: Tensor, width: int) -> Tensor:
         """A random order of `width` things for each number which[i]: keys to sort by, (rows, width), int32.
 

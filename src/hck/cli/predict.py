@@ -114,13 +114,17 @@ def _predictions(model: Estimator, X: "Features", level: float) -> dict[str, np.
 
         mean, std = model.predict(X, return_std=True, observed=not np.ndim(model.noise_))
         half = ndtri((1 + level) / 2) * std
-        return {"prediction": mean, "std": std, "lower": mean - half, "upper": mean + half}
+        return _by_target({"prediction": mean, "std": std, "lower": mean - half, "upper": mean + half})
     names = ("prediction", "lower", "upper")
     values = model.predict(X, interval=level) if has_intervals(model, level) else (model.predict(X),)
-    if values[0].ndim == 1:
-        return dict(zip(names, values, strict=False))
-    both = zip(names, values, strict=False)
-    return {f"{name}_{k}": column for name, value in both for k, column in enumerate(value.T)}
+    return _by_target(dict(zip(names, values, strict=False)))
+
+
+def _by_target(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Columns of each target, where there are several."""
+    if found["prediction"].ndim == 1:
+        return found
+    return {f"{name}_{k}": column for name, value in found.items() for k, column in enumerate(value.T)}
 
 
 def has_intervals(model: Estimator, level: float) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
@@ -17,13 +17,14 @@ from hck.approximations.make import for_each_tree
 from hck.backend.checks import check_floats, require
 from hck.estimators.base import HCKEstimator, device_of
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
+from hck.estimators.process_draws import ProcessDraws
 from hck.estimators.process_learning import Bounds
-from hck.estimators.process_prediction import ProcessPrediction
 from hck.kernels.inputs import real_array
 from hck.persistence.classes import saved
 from hck.points import check_kernel, features_of, own
-from hck.preparation.arrays import PointsLike, TargetsLike
+from hck.preparation.arrays import PointsLike, TargetsLike, to_host
 from hck.preparation.trend import Trend, TrendLike
+from hck.preparation.units import Units, varies
 from hck.process import Mixture, Process
 from hck.selection import Observations, Space
 
@@ -34,13 +35,16 @@ from hck.selection import Observations, Space
     device=device_of,
 )
 @described
-class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
+class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, ProcessDraws):
     """Gaussian process regression with a hierarchically compositional kernel.
 
     y = trend(x) + f(x) + noise, where f is a Gaussian process. Lengthscales, output scale and noise are those
     of the largest likelihood, which is exact for the hierarchical kernel. Training takes O(n r²) time and
     O(n r) memory, a prediction O(n₀ + r), and O(n₀² + r²) with its standard deviation. With a single leaf
     (``rank`` at least n) it is an exact Gaussian process.
+
+    Several targets are independent processes with the same kernel and noise, each in its own units
+    (`normalize_y`), which share one factorization.
 
     Parameters
     ----------
@@ -53,14 +57,22 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
     noise_ : float or ndarray of shape (n_samples,)
         The variance of the noise, or the variances that `fit` was given.
     theta_ : ndarray of shape (n_parameters,)
-        The logarithms of what was learned; `theta_names_` says of which parameters.
+        The logarithms of what was learned; `theta_names_` says of which parameters: the kernel's in the order
+        of ``kernel_.theta``, then the noise, without those that are fixed.
     theta_names_ : list of str
+    theta_bounds_ : ndarray of shape (n_parameters, 2)
+        Within which `theta_` was learned.
+    X_train_, y_train_ : ndarray
+        The training points, as the kernel sees them, and targets; copies of what the model holds.
+    y_scale_ : ndarray of shape (n_targets,)
+        The units of targets, which variances of kernel and noise are multiples of the squares of: standard
+        deviations with `normalize_y`, else 1.
     history_ : list of float
         The objective, per observation, at each step of learning; `n_iter_` is their number.
-    coefficients_ : ndarray of shape (n_trends,)
+    coefficients_ : ndarray of shape (n_trends,) or (n_trends, n_targets)
         Of the trend: the intercept, and then the slopes.
     log_marginal_likelihood_value_ : float
-        Of all training data.
+        Of all training data; see `log_marginal_likelihood`.
     posterior_ : hck.process.Mixture
         What predictions are made of.
     {residuals}
@@ -105,6 +117,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         "priors": [dict, None],
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "learn_size": [Interval(Integral, 1, None, closed="left"), None],
+        "normalize_y": ["boolean", None],
     }
 
     def __init__(
@@ -121,6 +134,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         bounds: Bounds | None = None,
         priors: dict[str, tuple[float, float]] | None = None,
         learn_size: int | None = 20_000,
+        normalize_y: bool | None = None,
         approximation: str | Iterative = "hierarchical",
         n_trees: int = 1,
         rank: int = 128,
@@ -139,10 +153,13 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
         d, first = features_of(self._trained_points()), self.posterior_.members[0]
-        self._trend.check(d, first.y.shape[1] - 1)
+        trends, targets = first.features.shape[1], () if first.outputs == 1 else (first.outputs,)
+        self._trend.check(d, trends, first.outputs)
         check_kernel(self.kernel_, self._trained_points())
         check_floats("theta_", torch.from_numpy(self.theta_), len(self._space.start))
-        check_floats("coefficients_", torch.from_numpy(self.coefficients_), first.y.shape[1] - 1)
+        check_floats("coefficients_", torch.from_numpy(self.coefficients_), trends, *targets)
+        units = self._own_units()
+        require(units is None or units.scale.shape == targets, f"_units must be of {first.outputs} targets")
         noise = np.asarray(self.noise_)
         known = noise.dtype.kind == "f" and noise.shape in ((), (len(first.y),))
         require(known and bool(np.isfinite(noise).all() and (noise >= 0).all()), "noise_ must be variances")
@@ -159,23 +176,29 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         ----------
         X : {array-like, sparse matrix, torch.Tensor} of shape (n_samples, n_features)
             Or, if the kernel is a function, a sequence of objects that it takes.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            One column is the same as none.
         noise_variance : array-like of shape (n_samples,), default=None
-            The variance of the noise of each observation, if it is known. Then no noise is learned.
+            The variance of the noise of each observation, if it is known, of all targets. Then no noise is
+            learned.
 
         Returns
         -------
         self
         """
         given = X
-        X, y = self._validate_training(X, y, y_numeric=True)
+        check_columns(y)
+        X, y = self._validate_training(X, y, multi_output=True, y_numeric=True)
+        y = y.reshape(-1) if y.ndim == 2 and y.shape[1] == 1 else y
         points, rng = own(self._points(X), given), check_random_state(self.random_state)
         known = _check_variances(noise_variance, len(y))
+        units = self._choose_units(y, known is not None)
+        y = y if units is None else units(y)
         trend, features = Trend.of(self.trend, X, y)
         rest = torch.tensor(y, dtype=torch.float64, device="cpu")
         rest -= features @ torch.from_numpy(trend.rough)
-        data = Observations(points, rest, features, known)
-        spread = self._variance(rest)
+        data = Observations(points, _informative(rest, y), features, known)
+        spread = self._variance(data.y)
         start = self._clip("noise", 0.1 * spread) if self.noise is None else float(self.noise)
         kernel, noise = self._start_kernel(points, spread), start if known is None else None
         space = Space.of(kernel, noise, self.bounds, self.priors, spread)
@@ -186,19 +209,50 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
 
         def condition(approximation: Approximation) -> Process:
             self._check_memory(approximation)
-            return Process.of(approximation, variance, data.y, features)
+            return Process.of(approximation, variance, rest, features)
 
         members = for_each_tree(condition, kernel, points, self._settings(self._shape), seeds)
         posterior = Mixture(members)
-        found = trend.raw(posterior.coefficients[:, 0].cpu().numpy()), posterior.log_likelihood
-        self.coefficients_, self.log_marginal_likelihood_value_ = found
+        beta = trend.raw(posterior.coefficients.cpu().numpy().reshape(trend.rough.shape))
+        self.coefficients_ = beta if units is None else beta * units.scale
+        self.log_marginal_likelihood_value_ = posterior.log_likelihood
         self.kernel_, self.noise_ = kernel, variance if known is None else known.numpy()
         self.theta_, self.theta_names_ = learned.theta, space.names
         self.history_, self.n_iter_ = learned.history, len(learned.history)
         self.residuals_ = [each.mean.residuals for each in members if isinstance(each.mean, ExactPredictor)]
         self.trees_ = [each.source.tree for each in members if each.source.tree is not None]
-        self.posterior_, self._space, self._trend = posterior, space, trend
+        self.posterior_, self._space, self._trend, self._units = posterior, space, trend, units
         return self
+
+    def _choose_units(self, y: np.ndarray, noise_is_known: bool) -> Units | None:
+        """Those that targets (n,) or (n, targets) are divided by; None: they are left as they are."""
+        if noise_is_known:
+            if self.normalize_y:
+                raise ValueError(
+                    "normalize_y=True and noise_variance exclude each other, since targets in units of their "
+                    "own do not share a known noise: use normalize_y=False, or fit target by target"
+                )
+            return None
+        wanted = y.ndim == 2 if self.normalize_y is None else self.normalize_y
+        return Units.of(y, centred=self.trend == "zero") if wanted else None
+
+
+def check_columns(y: TargetsLike) -> None:
+    """Raise ValueError unless targets are one column, or several."""
+    shape = np.shape(to_host(y)) if hasattr(y, "shape") else ()
+    if len(shape) > 2 or (len(shape) == 2 and shape[1] == 0):
+        raise ValueError(
+            "y must have the shape (n_samples,) or (n_samples, n_targets), with at least one target, got "
+            f"{shape}"
+        )
+
+
+def _informative(rest: Tensor, y: np.ndarray) -> Tensor:
+    """What is learned from: without targets that are constant, as long as others are not."""
+    if rest.ndim == 1:
+        return rest
+    known = torch.from_numpy(varies(y))
+    return rest[:, known] if known.any() else rest
 
 
 def _check_variances(variance: Weights, n: int) -> Tensor | None:

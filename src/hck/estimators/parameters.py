@@ -112,6 +112,11 @@ priors : dict or None, default=None
 learn_size : int or None, default=20_000
     The most points to learn parameters on, drawn at random; None for all. Predictions use all points.
     With the exact kernel, parameters are learned with the hierarchical one if these are thousands.
+normalize_y : bool or None, default=None
+    Whether each target is divided by its standard deviation first (of a constant one: 1), so that kernel and
+    noise, which targets share, are in units of it, as are `noise`, `bounds` and `priors`; with
+    ``trend="zero"`` its mean is taken away as well, as by scikit-learn's process. Predictions are in the
+    units of y. None: if there are several targets, and the variance of their noise is not given.
 n_trees : int, default=1
     How many trees, with partitions and landmarks of their own, to average.
 rank : int, default=128

@@ -17,6 +17,7 @@ from hck.kernels.inputs import real_array
 from hck.partition import Tree, leaf_size_for
 from hck.points import Points, VectorPoints
 from hck.preparation.trend import Trend
+from hck.preparation.units import Units
 from hck.process import Mixture
 from hck.selection import Learned, Learning, Observations, Space, evaluate, learn
 from hck.selection.candidate import Shape
@@ -44,6 +45,7 @@ class ProcessLearning(HCKEstimator):
     theta_: np.ndarray
     _space: Space
     _trend: Trend
+    _units: Units | None
 
     @property
     def _shape(self) -> Shape:
@@ -62,8 +64,9 @@ class ProcessLearning(HCKEstimator):
         return self._clip("scale", spread) * make_kernel(self.kernel, scale)
 
     def _variance(self, y: Tensor) -> float:
-        """The variance of targets; ValueError if it overflows, or what is computed from it."""
-        variance = float(y.var(correction=0))
+        """The variance of targets, of several the mean; ValueError if it overflows, or what is made of it."""
+        columns = [y] if y.ndim == 1 else list(y.unbind(1))
+        variance = sum(float(each.var(correction=0)) for each in columns) / len(columns)
         if not variance < 1e-6 * torch.finfo(self._dtype()).max:
             raise ValueError(
                 f"y is too large: its variance, {variance:.2g}, and what is computed of it overflow "
@@ -119,15 +122,22 @@ class ProcessLearning(HCKEstimator):
 
     # Likelihood -------------------------------------------------------------------------------------
 
-    def log_marginal_likelihood(self, theta: ArrayLike | None = None, eval_gradient: bool = False) -> Any:
-        """The log-likelihood of all training data, at the best trend.
+    def log_marginal_likelihood(
+        self, theta: ArrayLike | None = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """The log-likelihood of all training data, at the best trend, of all targets together.
+
+        With `normalize_y` it is that of the targets in units of their own, as for scikit-learn's process.
 
         Parameters
         ----------
         theta : array-like of shape (n_parameters,), default=None
-            Logarithms of parameters, as in `theta_`; None for those that were learned.
+            Logarithms of parameters, as in `theta_`: those of the kernel, in the order of ``kernel_.theta``,
+            and that of the noise, without those that are fixed. None for those that were learned.
         eval_gradient : bool, default=False
             Whether to return the gradient with respect to theta as well.
+        clone_kernel : bool, default=True
+            As scikit-learn has it; here `kernel_` is never changed.
 
         Returns
         -------
@@ -176,17 +186,54 @@ class ProcessLearning(HCKEstimator):
         check_is_fitted(self, "history_")
         return plot_learning(self, ax=ax)
 
+    @property
+    def theta_bounds_(self) -> np.ndarray:
+        """The bounds of `theta_`: shape (n_parameters, 2)."""
+        check_is_fitted(self, "theta_")
+        return self._space.bounds
+
     # Training data ----------------------------------------------------------------------------------
+
+    @property
+    def X_train_(self) -> Any:
+        """The training points, as the kernel sees them: an array, a CSR matrix or objects."""
+        check_is_fitted(self, "posterior_")
+        points = self.posterior_.members[0].source.points
+        every = torch.arange(len(points), device=points.device)
+        return points.numpy(every) if isinstance(points, VectorPoints) else points.x
+
+    @property
+    def y_train_(self) -> np.ndarray:
+        """The targets, as `fit` was given them but for rounding: (n_samples,) or (n_samples, n_targets)."""
+        check_is_fitted(self, "posterior_")
+        return self._restore_training(self._training_data().y)
+
+    @property
+    def y_scale_(self) -> np.ndarray:
+        """The units of targets: shape (n_targets,)."""
+        check_is_fitted(self, "posterior_")
+        units = self._own_units()
+        return np.ones(self.posterior_.members[0].outputs) if units is None else np.atleast_1d(units.scale)
 
     def _restore_training(self, values: Tensor) -> np.ndarray:
         """Values at the training points with what the trend took away."""
-        features = self.posterior_.members[0].y[:, 1:]
-        return self._trend.restore(features.double().cpu(), values).cpu().numpy()
+        return self._restore(self.posterior_.members[0].features.double().cpu(), values).cpu().numpy()
+
+    def _restore(self, features: Tensor, values: Tensor, axis: int = -1) -> Tensor:
+        """Values with what the trend took away, in the units of y; targets, if several, are on this axis."""
+        values, units = self._trend.restore(features, values), self._own_units()
+        return values if units is None else units.restore(values, axis)
+
+    def _stretch(self, values: Tensor, power: int, axis: int = -1) -> Tensor:
+        """Differences (power 1) or variances (power 2) in the units of y."""
+        units = self._own_units()
+        return values if units is None else units.stretch(values, power, axis)
+
+    def _own_units(self) -> Units | None:
+        return getattr(self, "_units", None)  # which models of earlier versions lack
 
     def _training_data(self) -> Observations:
         """The observations; their points are those of the members."""
         first = self.posterior_.members[0]
-        both, noise = first.y, first.noise
-        return Observations(
-            first.source.points, both[:, 0], both[:, 1:], noise if np.ndim(self.noise_) else None
-        )
+        noise = first.noise if np.ndim(self.noise_) else None
+        return Observations(first.source.points, first.observations, first.features, noise)

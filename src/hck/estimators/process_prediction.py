@@ -1,21 +1,18 @@
-"""What a Gaussian process says of new points and of the training points: means, uncertainty, draws."""
+"""What a Gaussian process says of new points and of the training points: means and uncertainty."""
 
-from numbers import Integral
+from typing import Any
 
 import numpy as np
-import torch
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from hck import metrics
-from hck.backend.memory import require_bytes
-from hck.backend.random import as_random
-from hck.estimators.parameters import Predictions, Seed
+from hck.estimators.parameters import Predictions
 from hck.estimators.process_learning import ProcessLearning
 from hck.estimators.slopes import by_columns, check_slopes
 from hck.kernels import Kernel
 from hck.points import Points, features_of
-from hck.preparation.arrays import PointsLike, count
+from hck.preparation.arrays import PointsLike
 
 
 class ProcessPrediction(ProcessLearning):
@@ -33,21 +30,26 @@ class ProcessPrediction(ProcessLearning):
     ) -> Predictions:
         """Predict, with the uncertainty if asked for.
 
+        By default it is that of the function f(x), without noise: new observations vary by `noise_` more, and
+        ``observed=True`` adds that. (scikit-learn's process is the same with `alpha`, and has the noise in it
+        with a `WhiteKernel`.)
+
         Parameters
         ----------
         X : as in `fit`
         return_std : bool, default=False
-            Whether to return standard deviations as well.
+            Whether to return standard deviations as well: of the function, unless `observed`.
         return_cov : bool, default=False
-            Whether to return covariances between all points as well; for some thousands of points at most.
+            Whether to return covariances between all points as well, of the function unless `observed`; for
+            some thousands of points at most.
         observed : bool, default=False
             Whether the uncertainty is that of new observations, with noise, or that of the function.
 
         Returns
         -------
-        mean : ndarray of shape (n_samples,); a tensor on X's device if X is a tensor
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets); a tensor on X's device if X is one
         std : the same, if `return_std`
-        cov : of shape (n_samples, n_samples), if `return_cov`
+        cov : of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets), if `return_cov`
         """
         if return_std and return_cov:
             raise ValueError("ask for return_std or for return_cov, not for both")
@@ -56,13 +58,13 @@ class ProcessPrediction(ProcessLearning):
         noise = self._noise_of_new() if observed and (return_std or return_cov) else 0.0
         if return_std:
             mean, variance = posterior.variance(X, features, verbose)
-            mean = self._trend.restore(features, mean)
-            return self._out(X, mean), self._out(X, (variance + noise).sqrt())
+            std = self._stretch((variance + noise).sqrt(), 1)
+            return self._out(X, self._restore(features, mean)), self._out(X, std)
         if return_cov:
             mean, cov = posterior.covariance(X, features)
-            cov.diagonal().add_(noise)
-            return self._out(X, self._trend.restore(features, mean)), self._out(X, cov)
-        return self._out(X, self._trend.restore(features, posterior.predict(X, features, verbose)))
+            cov.diagonal(dim1=0, dim2=1).add_(noise)
+            return self._out(X, self._restore(features, mean)), self._out(X, self._stretch(cov, 2))
+        return self._out(X, self._restore(features, posterior.predict(X, features, verbose)))
 
     def predict_gradient(self, X: PointsLike, return_std: bool = False) -> Predictions:
         """The gradient of the function by x, trend included, in closed form, in the units that X and y have.
@@ -80,8 +82,8 @@ class ProcessPrediction(ProcessLearning):
 
         Returns
         -------
-        mean : ndarray of shape (n_samples, n_features); a tensor on X's device if X is a tensor
-            NaN for columns that are categories.
+        mean : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_targets)
+            A tensor on X's device if X is a tensor. NaN for columns that are categories.
         std : the same, if `return_std`
 
         Raises
@@ -106,12 +108,14 @@ class ProcessPrediction(ProcessLearning):
         check_slopes(self)
         posterior, trend, verbose = self.posterior_, self._trend, bool(self.verbose)
         along = trend.slope(features_of(self._trained_points()))
+
+        def restored(slopes: Tensor) -> Predictions:
+            return self._out(X, by_columns(self, self._stretch(slopes, 1)))
+
         if not return_std:
-            mean = trend.restore_slope(along, posterior.slope(X, along, verbose))
-            return self._out(X, by_columns(self, mean))
+            return restored(trend.restore_slope(along, posterior.slope(X, along, verbose)))
         mean, variance = posterior.slope_variance(X, along, verbose)
-        mean = trend.restore_slope(along, mean)
-        return self._out(X, by_columns(self, mean)), self._out(X, by_columns(self, variance.sqrt()))
+        return restored(trend.restore_slope(along, mean)), restored(variance.sqrt())
 
     def _noise_of_new(self) -> float:
         if np.ndim(self.noise_):
@@ -135,21 +139,22 @@ class ProcessPrediction(ProcessLearning):
 
         Returns
         -------
-        mean : ndarray of shape (n_samples,)
-        std : ndarray of shape (n_samples,), if `return_std`
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        std : the same, if `return_std`
         """
         check_is_fitted(self, "posterior_")
         left_out = self.posterior_.leave_one_out()
         mean = self._restore_training(left_out.mean)
-        return (mean, left_out.variance.sqrt().cpu().numpy()) if return_std else mean
+        return (mean, self._stretch(left_out.variance.sqrt(), 1).cpu().numpy()) if return_std else mean
 
-    def loo_metrics(self) -> dict[str, float]:
+    def loo_metrics(self) -> dict[str, Any]:
         """How good leave-one-out predictions are.
 
         Returns
         -------
         dict
-            "rmse"; "lpd", the mean log predictive density; "crps"; and "coverage" of 95 % intervals.
+            "rmse"; "lpd", the mean log predictive density; "crps"; and "coverage" of 95 % intervals: numbers
+            or, of several targets, arrays with one for each.
         """
         mean, std = self.loo_predict(return_std=True)
         if not np.isfinite(std).all():
@@ -157,71 +162,17 @@ class ProcessPrediction(ProcessLearning):
                 "some observations alone determine a part of the trend, so that the others cannot predict "
                 "them: there are too few observations for this trend"
             )
-        y = self._restore_training(self._training_data().y)
-        return {
-            "rmse": metrics.rmse(y, mean),
-            "lpd": -metrics.nlpd(y, mean, std),
-            "crps": metrics.crps(y, mean, std),
-            "coverage": metrics.coverage(y, mean, std),
-        }
-
-    # Draws ------------------------------------------------------------------------------------------
-
-    def sample_prior(self, X: PointsLike, n_samples: int = 1, random_state: Seed = 0) -> Predictions:
-        """Draw functions from the process without observations and trend, at any number of points.
-
-        The kernel is the one that was learned, or, before `fit`, the one to start with; the tree is one over
-        these points. It takes O(n r²) once and O(n r) for each draw.
-
-        Returns
-        -------
-        ndarray of shape (len(X), n_samples); a tensor on X's device if X is a tensor
-        """
-        self._validate_params()
-        X = self._validate_new(X) if hasattr(self, "posterior_") else self._validate_points(X)
-        _check_count(n_samples, count(X))
-        points, rng = self._points(X), check_random_state(random_state)
-        kernel = self.kernel_ if hasattr(self, "kernel_") else self._start_kernel(points, 1.0)
-        source = self._approximation(kernel, points, rng.randint(2**31 - 1), self._shape, scouting=True)
-        return self._out(X, source.draw(n_samples, int(rng.randint(2**31 - 1)), bool(self.verbose)))
-
-    def sample_posterior(
-        self,
-        X: PointsLike,
-        n_samples: int = 1,
-        random_state: Seed = 0,
-        observed: bool = False,
-    ) -> Predictions:
-        """Draw functions given the observations, jointly at any number of points (Matheron's rule).
-
-        With the tapered and the exact kernel (by iteration) at some thousands of points at most.
-
-        Parameters
-        ----------
-        X : as in `fit`
-        n_samples : int, default=1
-        random_state : int, RandomState instance or None, default=0
-        observed : bool, default=False
-            Whether to add noise, as new observations have it.
-
-        Returns
-        -------
-        ndarray of shape (len(X), n_samples); a tensor on X's device if X is a tensor
-        """
-        X, seed = self._validate_new(X), int(check_random_state(random_state).randint(2**31 - 1))
-        random = as_random(seed)
-        _check_count(n_samples, count(X))
-        features = self._trend(X)
-        drawn = self.posterior_.sample(X, features, n_samples, random.child(0))
-        drawn = self._trend.restore(features, drawn)
-        if observed:
-            error = random.child(1).normal(drawn.shape, drawn.dtype, drawn.device)
-            drawn = drawn + self._noise_of_new() ** 0.5 * error
-        return self._out(X, drawn)
+        y = self.y_train_
+        if y.ndim == 1:
+            return _scores(y, mean, std)
+        each = [_scores(*columns) for columns in zip(y.T, mean.T, std.T, strict=True)]
+        return {name: np.array([scores[name] for scores in each]) for name in each[0]}
 
 
-def _check_count(n_samples: object, points: int) -> None:
-    if not isinstance(n_samples, Integral) or n_samples < 1:
-        raise ValueError(f"n_samples must be a whole number, at least 1, got {n_samples!r}")
-    needed, what = 24.0 * int(n_samples) * points, f"drawing {n_samples} functions at {points} points"
-    require_bytes(needed, torch.device("cpu"), what, "draw fewer of them at once")
+def _scores(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[str, float]:
+    return {
+        "rmse": metrics.rmse(y, mean),
+        "lpd": -metrics.nlpd(y, mean, std),
+        "crps": metrics.crps(y, mean, std),
+        "coverage": metrics.coverage(y, mean, std),
+    }

@@ -16,6 +16,7 @@ from hck.backend.kernels import Profile, requiring_gradient, wants_gradient
 from hck.kernels.inputs import Data, comparable, float_tensor, looks_like_objects, object_array
 from hck.kernels.placement import Block, Placement
 from hck.kernels.sparse_input import check_sparse
+from hck.kernels.theta import HasTheta
 
 MOST_TERMS = 200  # of a kernel that is loaded
 Number: TypeAlias = float | Tensor  # of shape ()
@@ -44,7 +45,7 @@ class Pairs(Protocol):
         """Values (blocks, rows' width, …, columns' width) with 0 for padding."""
 
 
-class Kernel(ABC):
+class Kernel(HasTheta, ABC):
     """A symmetric positive definite function k(x, x'), evaluated on blocks of points.
 
     Calling a kernel takes NumPy arrays, torch tensors or scipy sparse matrices and returns the matrix of

@@ -13,7 +13,7 @@ kernels go through. A class may say more:
 - ``placement`` and ``unit``: where points are put so that the kernel is isotropic, and the lengthscale there;
 - ``stretch``: what features are multiplied by where distances are measured, if not by 1 over lengthscales;
 - ``slope``: −2 f', for gradients in closed form if points are placed linearly (else autograd's);
-- ``draw_frequencies``: its spectral density, for Fourier features;
+- ``draw_frequencies`` and ``log_spectral_density``, for Fourier features and for draws that are functions;
 - ``label``: what reports call it.
 """
 
@@ -54,6 +54,9 @@ class Gaussian(Stationary):
         """Normal."""
         return normal(d, count, random)
 
+    def log_spectral_density(self, omega: Tensor) -> Tensor:
+        return -omega.square().sum(0) / 2
+
 
 def laplace(s: Numbers) -> Numbers:
     return exp(-s)
@@ -68,6 +71,9 @@ class Laplace(Stationary):
     def draw_frequencies(self, d: int, count: int, random: Random) -> Tensor:
         """Cauchy in each coordinate."""
         return normal(d, count, random.child(0)) / normal(d, count, random.child(1))
+
+    def log_spectral_density(self, omega: Tensor) -> Tensor:
+        return -torch.log1p(omega.square()).sum(0)
 
 
 def inverse_multiquadric(s: Numbers) -> Numbers:
@@ -161,6 +167,10 @@ class Matern(Stationary):
         """Student's t with 2ν degrees of freedom, its chi-square a sum of squares of normal numbers."""
         omega, degrees = normal(d, count, random.child(0)), round(2 * self.nu)
         return omega * (degrees / normal(degrees, count, random.child(1)).square().sum(0)).sqrt()
+
+    def log_spectral_density(self, omega: Tensor) -> Tensor:
+        degrees = 2 * self.nu
+        return -(degrees + len(omega)) / 2 * torch.log1p(omega.square().sum(0) / degrees)
 
     @property
     def label(self) -> str:

@@ -99,12 +99,21 @@ class Stationary(Kernel):
         other.metric = None if self.metric is None else self.metric.detach()
         return other
 
+    @property
+    def has_spectral_density(self) -> bool:
+        """Whether it is known, so that there are frequencies to draw."""
+        return type(self).draw_frequencies is not Stationary.draw_frequencies
+
     def draw_frequencies(self, d: int, count: int, random: Random) -> Tensor:
         """Frequencies (d, count) from the spectral density that the kernel has with a lengthscale of 1."""
         raise ValueError(
             f"the spectral density of {self} is not known: Fourier features are there for Gaussian, "
             "Laplace and Matérn kernels and their multiples; use another approximation"
         )
+
+    def log_spectral_density(self, omega: Tensor) -> Tensor:
+        """The logarithm of that density at frequencies (d, …), up to a constant: shape (…)."""
+        raise ValueError(f"the spectral density of {self} is not known")
 
     def _isotropic(self) -> Profile:
         return Profile(self.formula, self.unit, self.amplitude, self.shape)

@@ -42,6 +42,7 @@ from hck.preparation.categories import Categories
 from hck.preparation.coding import Centred, OneAgainstAll
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
+from hck.preparation.units import Units
 from hck.process import Mixture, Process
 from hck.selection import Candidate, Selection, Space
 from hck.selection.loss import Calibration
@@ -251,18 +252,8 @@ _DATACLASSES: tuple[type, ...] = (
     *(Blocks, Landmarks, Tree),
     *(Centred, Message, OneAgainstAll, Piece, Trunk),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
-    *(
-        Calibration,
-        Candidate,
-        LeftOutErrors,
-        Iterative,
-        Parameter,
-        Scaling,
-        Selection,
-        Settings,
-        Space,
-        Trend,
-    ),
+    *(Calibration, Candidate, Iterative, LeftOutErrors, Parameter, Scaling, Selection, Settings, Space),
+    *(Trend, Units),
 )
 
 _KERNELS: tuple[type[Kernel], ...] = (*kernel_classes(), Product, Scaled, Sum)
@@ -291,7 +282,7 @@ RECIPES: dict[type, Recipe] = {
     Posterior: Recipe(
         vars,
         _make_posterior,
-        frozenset({"blueprint", *(each.name for each in fields(Process) if each.name != "source")}),
+        frozenset({"blueprint", *(f.name for f in fields(Process) if f.name not in ("source", "outputs"))}),
         hints={**declared(Process), "blueprint": Blueprint},
     ),
     Exact: replace(_EXACT, make=_make_exact, optional=frozenset({"guides", *(_EXACT.optional or ())})),

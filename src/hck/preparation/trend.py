@@ -23,9 +23,9 @@ TrendLike: TypeAlias = str | Callable[[PointsLike], ArrayLike | Tensor]
 class Trend:
     """Features of points in which the mean is linear, each centred and scaled on the training points.
 
-    `centre` and `width`, (features,), are without the constant. `rough`, (trends,), are coefficients by
-    ordinary least squares: what they explain is taken away before anything else is computed, since a large
-    mean costs digits.
+    `centre` and `width`, (features,), are without the constant. `rough`, (trends,) or (trends, targets), are
+    coefficients by ordinary least squares: what they explain is taken away before anything else is computed,
+    since a large mean costs digits.
     """
 
     kind: TrendLike
@@ -37,18 +37,22 @@ class Trend:
         kinds = ("zero", "constant", "linear")
         require(isinstance(self.kind, str) and self.kind in kinds, f"kind must be one of {kinds}")
         features = len(self.centre) if self.kind == "linear" else 0
-        sizes = {"centre": features, "width": features, "rough": features + (self.kind != "zero")}
-        for name, size in sizes.items():
-            check_floats(name, torch.from_numpy(getattr(self, name)), size)
+        trends = features + (self.kind != "zero")
+        rough = (trends, None) if self.rough.ndim == 2 else (trends,)
+        shapes = {"centre": (features,), "width": (features,), "rough": rough}
+        for name, shape in shapes.items():
+            check_floats(name, torch.from_numpy(getattr(self, name)), *shape)
             require(getattr(self, name).dtype == np.float64, f"{name} must be float64")
         require(bool((self.width > 1e-150).all()), "width must be positive, and not so small")
         require(bool((np.abs(self.centre) / self.width < 1e100).all()), "centre must not be so large")
         require(bool((np.abs(self.rough) < 1e200).all()), "rough must not be so large")
 
-    def check(self, d: int, trends: int) -> None:
-        """Raise ValueError unless it is of d features, and has so many trends."""
+    def check(self, d: int, trends: int, targets: int = 1) -> None:
+        """Raise ValueError unless it is of d features, and has so many trends, of so many targets."""
         require(self.kind != "linear" or len(self.centre) == d, f"the trend must be of {d} features")
         require(len(self.rough) == trends, f"there are {len(self.rough)} trends in place of {trends}")
+        found = self.rough.shape[1:] or (1,)
+        require(found == (targets,), f"the trend has {found[0]} targets in place of {targets}")
 
     @classmethod
     def of(cls, kind: TrendLike, X: PointsLike, y: np.ndarray) -> tuple["Trend", Tensor]:
@@ -91,9 +95,9 @@ class Trend:
         return np.hstack([(y - features @ self.rough)[:, None], features])
 
     def restore(self, features: Tensor, values: Tensor) -> Tensor:
-        """Values (points,) or (points, columns) with what was taken away."""
+        """Values (points,) or (points, targets), perhaps with an axis of draws, with what was taken away."""
         rough = (features @ torch.from_numpy(self.rough)).to(values.device)
-        return (values.double() + (rough if values.ndim == 1 else rough[:, None])).to(values.dtype)
+        return (values.double() + (rough if values.ndim == rough.ndim else rough[..., None])).to(values.dtype)
 
     def restore_slope(self, trend: Tensor, slopes: Tensor) -> Tensor:
         """Gradients (points, d) with those of what was taken away, given `slope`."""
@@ -105,9 +109,9 @@ class Trend:
         if self.kind in ("zero", "constant"):
             return coefficients
         if callable(self.kind):
-            return coefficients / self.width
-        slopes = coefficients[1:] / self.width
-        return np.concatenate([[coefficients[0] - slopes @ self.centre], slopes])
+            return (coefficients.T / self.width).T
+        slopes = (coefficients[1:].T / self.width).T
+        return np.concatenate([[coefficients[0] - self.centre @ slopes], slopes])
 
     def _features(self, X: PointsLike) -> np.ndarray | None:
         """As they came, without the constant: shape (points, features)."""

@@ -10,7 +10,7 @@ from hck.backend.interrupts import interruptible
 from hck.backend.random import Random
 from hck.hierarchy.leave_one_out import LeftOut
 from hck.points import PointsLike
-from hck.process.process import Process
+from hck.process.process import Functions, Process
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Mixture:
 
     @property
     def coefficients(self) -> Tensor:
-        """Of the trend: the mean over trees, (trends, 1)."""
+        """Of the trend: the mean over trees, (trends, outputs)."""
         return _mean([member.coefficients for member in self.members])
 
     @interruptible
@@ -63,11 +63,14 @@ class Mixture:
 
     @interruptible
     def covariance(self, x: PointsLike, trend: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean and the covariances at new points; see `Process.covariance`."""
+        """The mean and the covariances at new points, for several outputs (points, points, outputs)."""
         within = _mean([member.covariance(x, trend) for member in self.members])  # first: it may be refused
         means = torch.stack([member.predict(x, trend) for member in self.members])
         apart = means - means.mean(0)
-        return means.mean(0), within + apart.mT @ apart / len(means)
+        if apart.ndim == 2:
+            return means.mean(0), within + apart.mT @ apart / len(means)
+        between = torch.einsum("tio,tjo->ijo", apart, apart) / len(means)
+        return means.mean(0), within[..., None] + between
 
     @interruptible
     def leave_one_out(self) -> LeftOut:
@@ -78,14 +81,49 @@ class Mixture:
     @interruptible
     def sample(self, x: PointsLike, trend: Tensor, count: int, random: Random) -> Tensor:
         """Draws at new points, each from a tree drawn at random; see `Process.sample`."""
-        which = random.child(0).integers(len(self.members), count, self.members[0].y.device)
-        counts = torch.bincount(which, minlength=len(self.members)).tolist()
+        which, counts = self._choose(count, random)
         drawn = [
             member.sample(x, trend, number, random.child(1 + i))
             for i, (member, number) in enumerate(zip(self.members, counts, strict=True))
             if number
         ]
-        return torch.cat(drawn, 1)[:, which.argsort(stable=True).argsort()]
+        return torch.cat(drawn, -1)[..., which.argsort(stable=True).argsort()]
+
+    @interruptible
+    def functions(self, count: int, random: Random, n_waves: int = 512) -> "MixtureFunctions":
+        """Draws as functions, each from a tree drawn at random; see `Process.functions`."""
+        which, counts = self._choose(count, random)
+        drawn = {
+            i: member.functions(number, random.child(1 + i), n_waves)
+            for i, (member, number) in enumerate(zip(self.members, counts, strict=True))
+            if number
+        }
+        return MixtureFunctions(drawn, which)
+
+    def _choose(self, count: int, random: Random) -> tuple[Tensor, list[int]]:
+        """The tree of each draw, (count,), and how many draws each tree has."""
+        which = random.child(0).integers(len(self.members), count, self.members[0].y.device)
+        return which, torch.bincount(which, minlength=len(self.members)).tolist()
+
+
+@dataclass
+class MixtureFunctions:
+    """Functions drawn from a mixture, the same whenever they are evaluated."""
+
+    drawn: dict[int, Functions]  # of each tree that has some
+    which: Tensor  # (count,): the tree of each
+
+    @interruptible
+    def __call__(self, x: PointsLike, trend: Tensor) -> Tensor:
+        """Values: (points, count), or (points, outputs, count); see `Functions`."""
+        values = torch.cat([functions(x, trend) for functions in self.drawn.values()], -1)
+        return values[..., self.which.argsort(stable=True).argsort()]
+
+    def take(self, number: int) -> "MixtureFunctions":
+        """One of them."""
+        tree = int(self.which[number])
+        place = (self.which[:number] == tree).sum()[None]
+        return MixtureFunctions({tree: self.drawn[tree].take(place)}, self.which[number : number + 1])
 
 
 def mix(means: list[Tensor], variances: list[Tensor]) -> tuple[Tensor, Tensor]:

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from hck.approximations import Approximation, Factorization, Predictor, Solution
-from hck.approximations.factorization import check_covariance, needs_factorization
+from hck.approximations.factorization import Paths, check_covariance, needs_factorization
 from hck.backend.checks import check_floats, require
-from hck.backend.random import RandomLike, as_random
+from hck.backend.random import Random, RandomLike, as_random
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
 from hck.hierarchy.likelihood import half_covariance, least_squares
 from hck.kernels.slope import check_slope
@@ -22,30 +22,34 @@ class Process:
     """f and β given y = H β + f(X) + noise, where f has the covariance k̃ of any approximation.
 
     β has no prior: it is estimated by generalised least squares, and its uncertainty is part of that of
-    predictions (O'Hagan, 1978). Made by `Process.of`.
+    predictions (O'Hagan, 1978). Several outputs, the columns of y, are independent of each other and share
+    kernel, noise and H, and so one factorization; of one output, results lack their axis. Made by
+    `Process.of`.
     """
 
     source: Approximation
     noise: Tensor  # (n,): variances
-    y: Tensor  # (n, 1 + trends): observations and H
+    y: Tensor  # (n, outputs + trends): observations and H
     mean: Predictor  # x ↦ k̃(x, X) (K̃ + noise)⁻¹ (y − H β)
     trend: Predictor | None  # the same of H, if it has columns
-    coefficients: Tensor  # β (trends, 1)
+    coefficients: Tensor  # β (trends, outputs)
     precision: Tensor  # (trends, trends): the inverse of the covariance of β
-    log_likelihood: float  # NaN if it is not known
+    log_likelihood: float  # of all outputs; NaN if it is not known
+    outputs: int = 1
 
     def validate(self) -> None:
         """Raise ValueError unless all parts fit together."""
-        n, trends = len(self.source), self.y.shape[-1] - 1
+        n, trends = len(self.source), self.y.shape[-1] - self.outputs
         check_floats("y", self.y, n, None)
+        require(self.outputs > 0 and trends >= 0, f"outputs must be columns of y, got {self.outputs}")
         check_floats("noise", self.noise, n)
         require(bool((self.noise >= 0).all()), "noise must not be negative")
         require(self.noise.dtype == self.y.dtype == self.source.dtype, "noise and y must be of one type")
-        check_floats("coefficients", self.coefficients, trends, 1)
+        check_floats("coefficients", self.coefficients, trends, self.outputs)
         check_floats("precision", self.precision, trends, trends)
         require(bool((self._half.abs() < 1e100).all()), "precision must not be so small")
         require(bool((self.coefficients.abs() < 1e200).all()), "coefficients must not be so large")
-        require(self.mean.columns == 1, "mean must have one column")
+        require(self.mean.columns == self.outputs, f"mean must have {self.outputs} columns")
         found = 0 if self.trend is None else self.trend.columns
         require(found == trends, f"trend has {found} columns in place of {trends}")
         for predictor in (self.mean, self.trend or self.mean):
@@ -58,16 +62,16 @@ class Process:
     @classmethod
     @torch.no_grad()
     def of(cls, source: Approximation, noise: float | Tensor, y: Tensor, trend: Tensor) -> "Process":
-        """Condition on observations y (n,), with noise () or (n,), and the trend H (n, trends)."""
-        variance = source.variances(noise)
-        both = torch.cat([source.columns(y), source.columns(trend)], 1)
+        """Condition on observations y (n,) or (n, outputs), with noise () or (n,), and H (n, trends)."""
+        variance, y = source.variances(noise), source.columns(y)
+        both, outputs = torch.cat([y, source.columns(trend)], 1), y.shape[1]
         solution = source.solve(variance, both)
-        found = evidence(solution)
+        found = evidence(solution, outputs)
         mean, along = solution.combine(subtracting(found.coefficients)).predictor, None
         if trend.shape[1]:
             every = torch.eye(both.shape[1], dtype=torch.float64, device=both.device)
-            along = solution.combine(every[:, 1:]).predictor
-        known = found.coefficients, found.precision, float(found.value)
+            along = solution.combine(every[:, outputs:]).predictor
+        known = found.coefficients, found.precision, float(found.value), outputs
         made = cls(source, variance, both, mean, along, *known)
         made.solution = solution
         return made
@@ -76,6 +80,24 @@ class Process:
     def solution(self) -> Solution:
         """(K̃ + noise)⁻¹ (y, H). Not kept when this is pickled, but computed again."""
         return self.source.solve(self.noise, self.y)
+
+    @property
+    def observations(self) -> Tensor:
+        """Without H: shape (n,) or (n, outputs)."""
+        return self._squeeze(self.y[:, : self.outputs])
+
+    @property
+    def features(self) -> Tensor:
+        """H (n, trends)."""
+        return self.y[:, self.outputs :]
+
+    def _squeeze(self, values: Tensor) -> Tensor:
+        """Values (…, outputs) without that axis if there is one output."""
+        return values[..., 0] if self.outputs == 1 else values
+
+    def _each(self, values: Tensor) -> Tensor:
+        """Values (points, …) that all outputs share, one for each: (points, …, outputs)."""
+        return values if self.outputs == 1 else values[..., None].expand(*values.shape, self.outputs)
 
     @property
     def factorization(self) -> Factorization:
@@ -88,56 +110,74 @@ class Process:
     # New points -------------------------------------------------------------------------------------
 
     def predict(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
-        """The mean at new points with the trend's features (points, trends): shape (points,)."""
-        return (self.mean(x, verbose) + trend.to(self.y) @ self.coefficients.to(self.y))[:, 0]
+        """The mean at new points with the trend's features (points, trends): (points, [outputs])."""
+        return self._squeeze(self.mean(x, verbose) + trend.to(self.y) @ self.coefficients.to(self.y))
 
     @torch.no_grad()
     def variance(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
-        """The variance of the latent function, trend included, at new points: shape (points,)."""
+        """The variance of the latent function, trend included, at new points, like `predict`."""
         own = self.factorization.variance(x, verbose).clamp_min(0)
-        return own + self._unexplained(x, trend, self._half).square().sum(1)
+        return self._each(own + self._unexplained(x, trend, self._half).square().sum(1))
 
     @torch.no_grad()
     def slope(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
-        """The gradient of the mean at new points, given that of the trend (d, trends): shape (points, d)."""
-        return self.mean.slope(x, verbose)[..., 0] + (trend.to(self.y) @ self.coefficients.to(self.y))[:, 0]
+        """The gradient of the mean, given that of the trend (d, trends): shape (points, d, [outputs])."""
+        return self._squeeze(self.mean.slope(x, verbose) + trend.to(self.y) @ self.coefficients.to(self.y))
 
     @torch.no_grad()
     def slope_variance(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
-        """The variance of the latent function's gradient, trend included, at new points: (points, d)."""
+        """The variance of the latent function's gradient, trend included, like `slope`."""
         check_slope(self.source.kernel)
         own = self.factorization.slope_variance(x, verbose).clamp_min(0)
-        if self.trend is None:
-            return own
-        rest = (trend.to(self.y) - self.trend.slope(x)) @ self._half.to(self.y)
-        return own + rest.square().sum(-1)
+        if self.trend is not None:
+            rest = (trend.to(self.y) - self.trend.slope(x)) @ self._half.to(self.y)
+            own = own + rest.square().sum(-1)
+        return self._each(own)
 
     @torch.no_grad()
     def covariance(self, x: PointsLike, trend: Tensor) -> Tensor:
-        """The same for pairs of points: shape (points, points)."""
+        """The same for pairs of points, for all outputs alike: shape (points, points)."""
         check_covariance(as_points_like(x, self.mean.points))
         rest = self._unexplained(x, trend, self._half)
         return self.factorization.covariance(x) + rest @ rest.mT
 
     @torch.no_grad()
     def sample(self, x: PointsLike, trend: Tensor, count: int, generator: RandomLike = None) -> Tensor:
-        """Latent functions given the observations, at new points: shape (points, count).
+        """Latent functions given the observations, at new points: (points, [outputs,] count).
 
         With trees and with features at any number of points; else for some thousands of them at most.
         """
-        device = self.y.device
         random = as_random(generator)
-        values, errors = self.factorization.sample(x, count, random.child(0))
-        values = values + self.predict(x, trend)[:, None]
+        values, errors = self.factorization.sample(x, count * self.outputs, random.child(0))
+        mean = self.predict(x, trend)[..., None]
+        shape = (*mean.shape[:-1], -1)
+        values = values.reshape(shape) + mean
         if self.trend is None:
             return values
+        shift = self._shift(errors, count, random.child(1))
+        return values + self._unexplained(x, trend, shift).reshape(shape)
+
+    @torch.no_grad()
+    def functions(self, count: int, generator: RandomLike = None, n_waves: int = 512) -> "Functions":
+        """The same as functions that can be evaluated anywhere; see `Factorization.functions`."""
+        random = as_random(generator)
+        paths, errors = self.factorization.functions(count * self.outputs, random.child(0), n_waves)
+        each = torch.eye(self.outputs, dtype=torch.float64, device=self.y.device)
+        each = each.repeat_interleave(count, 1)
+        paths, beta = paths.plus(self.mean, each), self.coefficients.to(each) @ each
+        if self.trend is not None:
+            shift = self._shift(errors, count, random.child(1)).to(beta)
+            paths, beta = paths.plus(self.trend, -shift), beta + shift
+        return Functions(paths, beta.to(self.y), self.outputs)
+
+    def _shift(self, errors: Tensor | None, count: int, random: Random) -> Tensor:
+        """By how much β differs from its mean in draws: shape (trends, outputs · count)."""
         if errors is None:
             half = self._half
-            size = half.shape[1], count
-            shift = half @ random.child(1).normal(size, self.y.dtype, device).to(half)
-        else:  # β of what the draws make of the observations
-            shift = least_squares(self.precision, self.solution.weights[:, 1:].double().mT @ errors.double())
-        return values + self._unexplained(x, trend, shift)
+            size = half.shape[1], count * self.outputs
+            return half @ random.normal(size, self.y.dtype, self.y.device).to(half)
+        along = self.solution.weights[:, self.outputs :].double()  # β of what draws make of observations
+        return least_squares(self.precision, along.mT @ errors.double())
 
     @property
     def _half(self) -> Tensor:
@@ -158,5 +198,28 @@ class Process:
             raise needs_factorization("leave-one-out predictions")
         diagonal = self.factorization.inverse_diagonal()  # first: then solutions can use what it made
         rest = self.solution.combine(subtracting(self.coefficients)).weights
-        along = self.solution.weights[:, 1:] @ self._half.to(self.y)
-        return leave_one_out(self.y[:, 0], rest[:, 0], diagonal, along)
+        along = self.solution.weights[:, self.outputs :] @ self._half.to(self.y)
+        found = leave_one_out(self.observations, self._squeeze(rest), diagonal, along)
+        return LeftOut(found.mean, self._each(found.variance))
+
+
+@dataclass
+class Functions:
+    """Functions drawn from a process given its observations: the same whenever they are evaluated."""
+
+    paths: Paths  # without the trend, (points, outputs · count)
+    coefficients: Tensor  # β (trends, outputs · count)
+    outputs: int
+
+    @torch.no_grad()
+    def __call__(self, x: PointsLike, trend: Tensor) -> Tensor:
+        """Values at points with the trend's features: (points, count) or (points, outputs, count)."""
+        values = self.paths(x) + trend.to(self.coefficients) @ self.coefficients
+        return values if self.outputs == 1 else values.unflatten(1, (self.outputs, -1))
+
+    def take(self, which: Tensor) -> "Functions":
+        """Some of them, by number."""
+        count = self.paths.columns // self.outputs
+        first = count * torch.arange(self.outputs, device=which.device)
+        every = (first[:, None] + which).flatten()
+        return Functions(self.paths.take(every), self.coefficients[:, every], self.outputs)

@@ -69,17 +69,16 @@ def _of_predictions(outcome: Outcome) -> Iterator[Picture]:
     if isinstance(outcome, Regression):
         for k in range(min(outcome.y.shape[1], _MOST_TARGETS)):
             yield _predictions(outcome, k)
-        if outcome.std is not None:
-            yield _intervals(outcome.y[:, 0], outcome.mean[:, 0], outcome.std)
+            if outcome.std is not None:
+                yield _intervals(outcome, k)
     elif isinstance(outcome, Classification) and outcome.proba is not None:
         yield _reliability(outcome, outcome.proba)
 
 
 def _predictions(outcome: Regression, k: int) -> Picture:
-    y, mean, std = outcome.y[:, k], outcome.mean[:, k], outcome.std
-    several = "" if outcome.y.shape[1] == 1 else f", target {k}"
+    y, mean, std = outcome.target(k)
     return draw(
-        f"Predicted and observed{several}",
+        f"Predicted and observed{_which(outcome, k)}",
         "On the dashed line predictions are right."
         + ("" if std is None else " Vertical lines are 95 % intervals of observations."),
         f"Predictions against observations of {plural(len(y), 'point')}: RMSE {number(rmse(y, mean))}, "
@@ -89,11 +88,17 @@ def _predictions(outcome: Regression, k: int) -> Picture:
     )
 
 
-def _intervals(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Picture:
+def _which(outcome: Regression, k: int) -> str:
+    return "" if outcome.y.shape[1] == 1 else f", target {k}"
+
+
+def _intervals(outcome: Regression, k: int) -> Picture:
+    y, mean, std = outcome.target(k)
+    assert std is not None
     inside = [(level, percent(coverage(y, mean, std, level))) for level in (0.5, 0.95)]
     shares = " and ".join(f"{share} in those of {100 * level:g} %" for level, share in inside)
     return draw(
-        "Calibration of intervals",
+        f"Calibration of intervals{_which(outcome, k)}",
         "The share of observations in intervals of each level. In the grey band, differences from the dashed "
         "line may be chance.",
         f"Shares of observations inside their intervals against the level of the intervals: {shares}.",

@@ -134,9 +134,15 @@ def _noise_rows(model: HCKEstimator) -> list[Row]:
     else:
         noise = f"variance {number(model.noise_)}, standard deviation {number(model.noise_**0.5)}"
     trend = model.trend if isinstance(model.trend, str) else "a function"
-    known = ", ".join(number(each) for each in model.coefficients_[:8])
-    more = ", …" if len(model.coefficients_) > 8 else ""
-    return [["Noise", noise], ["Trend", f"{trend} ({known}{more})" if known else trend]]
+    every = model.coefficients_.T.ravel()  # target by target
+    known = ", ".join(number(each) for each in every[:8])
+    more = ", …" if len(every) > 8 else ""
+    rows = [["Noise", noise], ["Trend", f"{trend} ({known}{more})" if known else trend]]
+    scale = model.y_scale_
+    if len(scale) > 1 or model.normalize_y:
+        units = ", ".join(number(each) for each in scale[:8]) + (", …" if len(scale) > 8 else "")
+        rows.append(["Targets", f"{plural(len(scale), 'target')}; noise and kernel in units of {units}"])
+    return rows
 
 
 def _structure_rows(model: HCKEstimator) -> list[Row]:
@@ -197,6 +203,7 @@ def _selected(selection: Selection) -> Section:
 
 def _learned(model: HCKGaussianProcessRegressor) -> Section:
     total, n = model.log_marginal_likelihood_value_, n_training_points(model)
+    n *= len(model.y_scale_)
     rows = [["Log-likelihood of the training data", number(total)], ["Per observation", number(total / n)]]
     sentence = "Nothing: all parameters were given."
     if model.history_:

@@ -23,12 +23,16 @@ _NO_INTERVALS = (
 
 @dataclass(frozen=True)
 class Regression:
-    """Targets and predictions, (n, targets); standard deviations of observations (n,), if they are known."""
+    """Targets and predictions, (n, targets); standard deviations of observations too, if they are known."""
 
     y: np.ndarray
     mean: np.ndarray
     std: np.ndarray | None = None
     note: str = ""
+
+    def target(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Of one target, each (n,)."""
+        return self.y[:, k], self.mean[:, k], None if self.std is None else self.std[:, k]
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ def _regress(model: HCKEstimator, X: PointsLike, y: np.ndarray) -> Regression:
     except (TypeError, ValueError):
         raise ValueError(f"y must be numbers, since the model is a {type(model).__name__}") from None
     y, mean = y.reshape(len(y), -1), mean.reshape(len(mean), -1)
+    std = None if std is None else std.reshape(mean.shape)
     if y.shape != mean.shape:
         raise ValueError(f"y has {y.shape[1]} targets, but the model predicts {mean.shape[1]}")
     check_finite(y=y)
@@ -121,7 +126,7 @@ def scores_section(model: HCKEstimator, outcome: Outcome) -> Section:
 
 
 def _regression_scores(outcome: Regression) -> Section:
-    columns = [metrics.scores(*pair, outcome.std) for pair in zip(outcome.y.T, outcome.mean.T, strict=True)]
+    columns = [metrics.scores(*outcome.target(k)) for k in range(outcome.y.shape[1])]
     targets = ["Value"] if len(columns) == 1 else [f"Target {k}" for k in range(len(columns))]
     head = ["", *targets, "Meaning"]
     rows = [_row(name, *(column[name] for column in columns)) for name in columns[0]]

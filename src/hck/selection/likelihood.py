@@ -68,11 +68,12 @@ def learn(
     """
     start = space.start if how.start is None else how.start
     size = len(data) if how.size is None else min(how.size, len(data))
+    observed = size * data.columns.shape[1]
 
     def value(source: Approximation, part: Observations, theta: np.ndarray) -> tuple[float, np.ndarray]:
         found, gradient = evaluate(space, source, part, theta, how.jitter)
         prior, slope = space.log_prior(theta)
-        return (found + prior) / size, (gradient + slope) / size
+        return (found + prior) / observed, (gradient + slope) / observed
 
     if how.optimizer == "lbfgs":
         part = data.draw(size, rng)[0]

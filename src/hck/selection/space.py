@@ -12,6 +12,7 @@ from torch import Tensor
 from hck.backend.checks import require
 from hck.kernels import Kernel
 from hck.kernels.inputs import real_array
+from hck.kernels.theta import plain, usual_range
 
 NOISE = "noise"
 
@@ -51,7 +52,7 @@ class Space:
         for each in self.blocks:
             require(each.name in known, f"blocks have {each.name!r}, which is no parameter of the kernel")
             require(
-                np.shape(_array(known[each.name])) == each.value.shape, "blocks must have the kernel's shapes"
+                np.shape(plain(known[each.name])) == each.value.shape, "blocks must have the kernel's shapes"
             )
 
     @classmethod
@@ -76,7 +77,7 @@ class Space:
             The variance of the observations.
         """
         bounds, priors = dict(bounds or {}), dict(priors or {})
-        values = {name: _array(value) for name, value in kernel.parameters().items()}
+        values = {name: plain(value) for name, value in kernel.parameters().items()}
         if noise is not None:
             values[NOISE] = np.asarray(float(noise))
         for what, given in (("bounds", bounds), ("priors", priors)):
@@ -94,7 +95,7 @@ class Space:
                         f"bounds of {name!r} must be (low, high) or 'fixed', got {bounds[name]!r}"
                     )
                 continue
-            usual = (1e-3 * value.min(), 1e3 * value.max())
+            usual = usual_range(value)
             if name == NOISE:
                 usual = (min(1e-6 * scale, float(value)), max(10 * scale, float(value)))
             low, high = _check_bounds(name, bounds.get(name, usual), value)
@@ -173,10 +174,6 @@ class Space:
             value -= float(z @ z) / 2
             gradient.append(-z / spread)
         return value, np.concatenate(gradient or [np.empty(0)])
-
-
-def _array(value: float | Tensor) -> np.ndarray:
-    return np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value, dtype=float)
 
 
 def _pair(given: ArrayLike) -> np.ndarray:

@@ -55,7 +55,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
     As `hck.HCKGaussianProcessRegressor`, for data that are spread over machines; see `DaskHCKRegressor`.
     Parameters are learned on the client, on `learn_size` points that are drawn at random from all; then all
     points are conditioned on, where they are. Draws, leave-one-out predictions and covariances between points
-    are there after `to_local`.
+    are there after `to_local`. There is one target, in the units that it has.
 
     Parameters
     ----------
@@ -108,6 +108,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         bounds: Bounds | None = None,
         priors: dict[str, tuple[float, float]] | None = None,
         learn_size: int | None = 20_000,
+        normalize_y: bool | None = None,
         approximation: str = "hierarchical",
         n_trees: int = 1,
         rank: int = 128,
@@ -134,6 +135,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         X : Dask array or dataframe of shape (n_samples, n_features)
             Of numbers, with known sizes of chunks if it is an array. Arrays of NumPy are cut into blocks.
         y : Dask array or series of shape (n_samples,)
+            Several targets are not possible here.
         noise_variance : None
             Known variances are not possible here.
 
@@ -142,6 +144,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         self
         """
         refuse(noise_variance, "known variances of the noise")
+        refuse(self.normalize_y or None, "targets in units of their own (normalize_y=True)")
         data, trained, fitted = self._train_on_cluster(X, y)
         found = trained.likelihoods
         self._evaluation = Evaluation(fitted["_trend"], found)
@@ -153,7 +156,10 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
 
     def _columns(self, data: Training) -> int:
         if len(data.target_shape):
-            raise ValueError(f"y must have one axis, got rows of shape {data.target_shape}")
+            raise ValueError(
+                f"y must have one axis, got rows of shape {data.target_shape}: several targets are not "
+                "possible here; fit one after another, or use hck.HCKGaussianProcessRegressor"
+            )
         return 2 + data.features
 
     def _least_sample(self, n: int) -> int:
@@ -191,7 +197,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         ----------
         X : Dask array or dataframe, or an array here
         return_std : bool, default=False
-            Whether to return standard deviations as well.
+            Whether to return standard deviations as well: of the function, unless `observed`.
         return_cov : bool, default=False
             Not possible here: use `to_local`.
         observed : bool, default=False
@@ -232,11 +238,14 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         ]
         made: HCKGaussianProcessRegressor = self._alone()
         made.posterior_, made.residuals_, made._objects, made._categories = Mixture(members), [], False, None
+        made._units = None
         made.trees_ = [member.source.tree for member in members if member.source.tree is not None]
         assign(made, {name: getattr(self, name) for name in _KEPT if hasattr(self, name)})
         return made
 
-    def log_marginal_likelihood(self, theta: ArrayLike | None = None, eval_gradient: bool = False) -> Any:
+    def log_marginal_likelihood(
+        self, theta: ArrayLike | None = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
         """The log-likelihood of all training data at the learned parameters; elsewhere after `to_local`."""
         self._check_fitted()
         if theta is None and not eval_gradient:
@@ -248,3 +257,5 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
     loo_metrics = _after_to_local("loo_metrics")
     sample_prior = _after_to_local("sample_prior")
     sample_posterior = _after_to_local("sample_posterior")
+    sample_y = _after_to_local("sample_y")
+    draw_functions = _after_to_local("draw_functions")
