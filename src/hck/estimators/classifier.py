@@ -1,4 +1,6 @@
-"""Classification by kernel ridge regression on ±1, one class against all others."""
+"""Classification by kernel ridge regression on ±1, one class against all others, and by other losses."""
+
+from functools import partial
 
 import numpy as np
 import torch
@@ -10,7 +12,9 @@ from torch import Tensor
 from hck.backend.checks import require
 from hck.estimators.base import device_of
 from hck.estimators.parameters import Predictions, Weights, described
+from hck.estimators.penalised import check_loss_of_classes, problems_of_classes, refuse_zero
 from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED, RidgeEstimator
+from hck.losses import Logistic
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
 from hck.preparation.coding import check_classes, codes_of, signs
@@ -22,12 +26,18 @@ from hck.selection.loss import Calibration
 class HCKClassifier(ClassifierMixin, RidgeEstimator):
     """Classification with a hierarchically compositional kernel.
 
-    Kernel ridge regression on targets ±1; with more than two classes one against all others, all with one
-    factorization. Trains in O(n r²) time and O(n r) memory.
+    By default kernel ridge regression on targets ±1; with more than two classes one against all others, all
+    with one factorization. Other losses take a few factorizations: kernel logistic regression, and support
+    vector machines with the square of the hinge. Trains in O(n r²) time and O(n r) memory.
 
     Parameters
     ----------
     {ridge}
+    loss : {"squared", "logistic", "squared_hinge", "auto"}, default="squared"
+        What is minimised. ``"logistic"``: −log p(class), where p is a softmax of decision values, so that these
+        need no calibration. ``"squared_hinge"``: ½ max(0, 1 ∓ f)², for which only points inside the margin
+        count; many classes are one against all others. ``"auto"``: logistic, where that predicts left-out
+        points better (by −log p) than calibrated least squares.
 
     Attributes
     ----------
@@ -35,7 +45,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
     calibration_ : hck.selection.loss.Calibration
         From decision values to probabilities.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        The (weighted) mean of the ±1 targets.
+        The (weighted) mean of the ±1 targets, or the constant of the least loss.
+    {steps}
     {residuals}
     {attributes}
 
@@ -74,7 +85,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         y : array-like of shape (n_samples,)
             Class labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the squared errors: a point of weight 2 counts as if it were there twice.
+            Weights of the losses: a point of weight 2 counts as if it were there twice.
 
         Returns
         -------
@@ -83,14 +94,22 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         given = X
         X, y = self._validate_training(X, y)
         check_classification_targets(y)
+        check_loss_of_classes(self.loss)
         classes, code = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes, but y has one class only: {classes[0]!r}"
             )
-        fitted = self._train(X, given, signs(code, len(classes)), sample_weight, observed=code)
+        problems = None
+        if self.loss != "squared":
+            refuse_zero(self.alpha)
+            name = "logistic" if self.loss == "auto" else str(self.loss)
+            problems = partial(problems_of_classes, name, code)
+        fitted = self._train(X, given, signs(code, len(classes)), sample_weight, code, problems)
         others, weighed, calibration = fitted.left_out, fitted.weighed, None
-        if others is not None:
+        if any(isinstance(loss, Logistic) for loss in fitted.losses):
+            calibration = Calibration(1.0)
+        elif others is not None:
             calibration = Calibration.fit(others, code[weighed.rows], weighed.weights)
         self._keep(fitted)
         self.classes_, self.calibration_ = classes, calibration
@@ -129,8 +148,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
     def predict_proba(self, X: PointsLike) -> np.ndarray:
         """Probabilities of the classes.
 
-        A softmax of the decision values, with the slope that fits those of left-out training points best.
-        Needs ``leave_one_out=True``.
+        A softmax of the decision values; unless these are of the logistic loss, with the slope that fits those
+        of left-out training points best, which needs ``leave_one_out=True``.
 
         Parameters
         ----------
@@ -148,6 +167,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
 
     def loo_decision_function(self) -> np.ndarray:
         """The scores of each training point by all others, in closed form; the mean over trees.
+
+        Of losses other than the squared one they are those of a step of Newton's method from the minimum.
 
         Needs ``leave_one_out=True``.
 

@@ -147,6 +147,15 @@ random_state : int, RandomState instance or None, default=None
 verbose : int, default=0
     Whether to show progress.""",
     "partitions": "{" + ", ".join(f'"{name}"' for name in known_partitions()) + "}",
+    "steps": """
+losses_ : list of hck.losses.Loss
+    Those that were minimised, with what was found of them; none for the squared one.
+n_iter_ : int
+    The most steps of Newton's method, or of interior points, that a tree took; 1 for the squared loss.
+gradient_norm_ : float
+    How near the minimum is: the norm of the gradient over that at the intercept, of absolute errors and
+    quantiles the duality gap over the objective; the largest of all trees. A `ConvergenceWarning` tells if it
+    is not small.""",
     "residuals": """
 residuals_ : list of lists of float
     Where the exact kernel was solved with by iteration: the relative residual after each.""",

@@ -26,6 +26,10 @@ class Loss(ABC):
     def check(self, y: Tensor) -> None:
         """Raise ValueError for observations that cannot be."""
 
+    def stand_in(self, y: Tensor) -> Tensor:
+        """Targets (n,) by which least squares may choose a kernel for this loss."""
+        return y
+
     @abstractmethod
     def constant(self, y: Tensor, share: Tensor) -> Tensor:
         """The best constant prediction, (columns,), for weights (n,) of which the sum is 1."""
@@ -49,6 +53,13 @@ class Loss(ABC):
     def mean(self, f: Tensor) -> Tensor:
         """Predictions of observations."""
         return f
+
+
+def without_outliers(y: Tensor) -> Tensor:
+    """Numbers (n,), of which those far from the middle half are nearer."""
+    low, high = (y.sort().values[round(share * (len(y) - 1))] for share in (0.25, 0.75))
+    room = 5 * (high - low)
+    return y.clamp(low - room, high + room) if float(room) > 0 else y
 
 
 def weighted_quantile(y: Tensor, share: Tensor, level: float) -> Tensor:

@@ -33,14 +33,16 @@ class _Place:
     q: Tensor
 
     def moved(self, step: float, by: "_Place") -> "_Place":
-        return _Place(
-            self.v + step * by.v, self.f + step * by.f, self.p + step * by.p, self.q + step * by.q
-        )
+        return _Place(self.v + step * by.v, self.f + step * by.f, self.p + step * by.p, self.q + step * by.q)
 
 
 @torch.no_grad()
 def interior_point(
-    source: Approximation, problem: Problem, alpha: float, start: Tensor | None = None, effort: Effort = _USUAL
+    source: Approximation,
+    problem: Problem,
+    alpha: float,
+    start: Tensor | None = None,
+    effort: Effort = _USUAL,
 ) -> Minimum:
     """The minimum of Σ weight ℓ(intercept + f, y) + ½ α ‖f‖² for a loss of quantiles.
 

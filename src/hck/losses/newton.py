@@ -54,7 +54,11 @@ class _Function:
 
 @torch.no_grad()
 def newton(
-    source: Approximation, problem: Problem, alpha: float, start: Tensor | None = None, effort: Effort = _USUAL
+    source: Approximation,
+    problem: Problem,
+    alpha: float,
+    start: Tensor | None = None,
+    effort: Effort = _USUAL,
 ) -> Minimum:
     """The minimum of Σ weight ℓ(intercept + f, y) + ½ α ‖f‖² for a loss that is smooth.
 

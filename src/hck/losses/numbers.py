@@ -6,8 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from hck.backend.checks import require
-from hck.losses.base import Loss, weighted_quantile
+from hck.losses.base import Loss, weighted_quantile, without_outliers
 
 _LARGEST = 300.0  # of predictions of logarithms: beyond it their exponentials overflow
 
@@ -61,6 +60,9 @@ class Huber(Loss):
             raise ValueError("delta=None is not known yet: give a number")
         return self.delta
 
+    def stand_in(self, y: Tensor) -> Tensor:
+        return without_outliers(y)
+
     def constant(self, y: Tensor, share: Tensor) -> Tensor:
         return weighted_quantile(y, share, 0.5)[None]
 
@@ -85,6 +87,9 @@ class Pinball(Loss):
     def slopes(self) -> tuple[float, float]:
         """Below and above."""
         raise NotImplementedError
+
+    def stand_in(self, y: Tensor) -> Tensor:
+        return without_outliers(y)
 
     def constant(self, y: Tensor, share: Tensor) -> Tensor:
         below, above = self.slopes
@@ -161,6 +166,9 @@ class Tweedie(Loss):
         if not float(y.max()) > 0:
             raise ValueError(f"loss={self.name!r} needs a y above 0, but all of them are 0: nothing to learn")
 
+    def stand_in(self, y: Tensor) -> Tensor:
+        return (y + y.mean()).log()
+
     def constant(self, y: Tensor, share: Tensor) -> Tensor:
         return (share @ y).log()[None]
 
@@ -184,9 +192,6 @@ class Tweedie(Loss):
 
     def mean(self, f: Tensor) -> Tensor:
         return f.clamp(-_LARGEST, _LARGEST).exp()
-
-    def validate(self) -> None:
-        require(1 <= self.power <= 2, "power must be between 1 and 2")
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from hck.branches import Message, Piece, Plan, Trunk
 from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import check_landmarks, lay_out
 from hck.kernels import CallableKernel, Kernel, Product, Scaled, Sum, kernel_classes
+from hck.losses import Absolute, Gamma, Huber, Logistic, Poisson, Quantile, Squared, SquaredHinge, Tweedie
 from hck.partition import Landmarks, Tree, cutter_classes
 from hck.partition.centres import CentreRule
 from hck.partition.hyperplane import HyperplaneRule
@@ -249,6 +250,7 @@ _DATACLASSES: tuple[type, ...] = (
     *(Fourier, Nystrom, Pattern, Taper, Tapered),
     *(Blocks, Landmarks, Tree),
     *(Centred, Message, OneAgainstAll, Piece, Trunk),
+    *(Absolute, Gamma, Huber, Logistic, Poisson, Quantile, Squared, SquaredHinge, Tweedie),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
     *(Calibration, Candidate, Iterative, Parameter, Scaling, Selection, Settings, Space, Trend),
 )
