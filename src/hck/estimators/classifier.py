@@ -34,8 +34,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
     ----------
     {ridge}
     loss : {"squared", "logistic", "squared_hinge", "auto"}, default="squared"
-        What is minimised. ``"logistic"``: −log p(class), where p is a softmax of decision values, so that these
-        need no calibration. ``"squared_hinge"``: ½ max(0, 1 ∓ f)², for which only points inside the margin
+        What is minimised. ``"logistic"``: −log p(class), where p is a softmax of decision values, which need
+        no calibration then. ``"squared_hinge"``: ½ max(0, 1 ∓ f)², for which only points inside the margin
         count; many classes are one against all others. ``"auto"``: logistic, where that predicts left-out
         points better (by −log p) than calibrated least squares.
 
@@ -148,8 +148,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
     def predict_proba(self, X: PointsLike) -> np.ndarray:
         """Probabilities of the classes.
 
-        A softmax of the decision values; unless these are of the logistic loss, with the slope that fits those
-        of left-out training points best, which needs ``leave_one_out=True``.
+        A softmax of the decision values. Unless these are of the logistic loss, it has the slope that fits
+        those of left-out training points best, which needs ``leave_one_out=True``.
 
         Parameters
         ----------

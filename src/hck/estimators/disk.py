@@ -56,6 +56,7 @@ class DiskRidge(BranchedRidge):
         *,
         lengthscale: ArrayLike | None = "auto",
         alpha: float | str = "auto",
+        loss: str = "squared",
         scale: str | None = "auto",
         fit_time: float | str = "balanced",
         leave_one_out: bool = True,
@@ -265,6 +266,9 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
     Parameters
     ----------
     {ridge}
+    {branched_loss}
+    quantile : float, default=0.5
+        For ``loss="quantile"`` of the estimator in memory.
     {disk}
 
     Attributes
@@ -291,6 +295,33 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
 
     _plain = HCKRegressor
 
+    def __init__(
+        self,
+        kernel: str | Kernel = "auto",
+        *,
+        lengthscale: ArrayLike | None = "auto",
+        alpha: float | str = "auto",
+        loss: str = "squared",
+        quantile: float = 0.5,
+        scale: str | None = "auto",
+        fit_time: float | str = "balanced",
+        leave_one_out: bool = True,
+        approximation: str = "hierarchical",
+        n_trees: int | str = "auto",
+        rank: int | str = "auto",
+        leaf_size: int | None = None,
+        partition: str = "random_projection",
+        landmarks: str = "uniform",
+        jitter: float | None = None,
+        device: str | torch.device | None = None,
+        dtype: str = "float64",
+        memory_budget: float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        assign(self, locals())
+
 
 @described
 class DiskHCKClassifier(DiskRidge, HCKClassifier):
@@ -302,6 +333,7 @@ class DiskHCKClassifier(DiskRidge, HCKClassifier):
     Parameters
     ----------
     {ridge}
+    {branched_loss}
     {disk}
 
     Attributes

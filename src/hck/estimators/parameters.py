@@ -166,6 +166,9 @@ n_features_in_ : int
     Number of features seen during fit.
 feature_names_in_ : ndarray of shape (n_features_in_,)
     Names of features seen during fit, if X has feature names that are all strings.""",
+    "branched_loss": """
+loss : {"squared"}, default="squared"
+    Other losses are minimised in memory, on one machine.""",
     "disk": """
 folder : path-like
     Where the model goes, and what it is made of while it is trained: about three times the size of X for each

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -41,7 +42,7 @@ def loss_of_numbers(loss: str | Loss, quantile: float | Sequence[float]) -> list
     if loss != "quantile":
         return [OF_NUMBERS[loss]()]
     levels = np.atleast_1d(np.asarray(quantile, dtype=float)).tolist()
-    if not levels or any(later <= one for one, later in zip(levels, levels[1:], strict=False)):
+    if not levels or any(later <= one for one, later in pairwise(levels)):
         raise ValueError(f"quantiles must ascend, and be at least one, got {quantile!r}")
     return [Quantile(level) for level in levels]
 

@@ -52,14 +52,14 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
     ----------
     {ridge}
     loss : str or hck.losses.Loss, default="squared"
-        What is minimised, beside the ridge: ``"squared"``, ½ (y − f)², for means; ``"absolute"``, for medians;
-        ``"huber"``, for means that outliers do not move (``hck.losses.Huber(delta)``); ``"quantile"``;
-        ``"poisson"``, for counts, ``"gamma"``, for positive amounts, and ``"tweedie"``, for amounts of which
-        some are 0 (``hck.losses.Tweedie(power)``), of which f is the logarithm of the mean. With
-        ``alpha="auto"`` the ridge is the one that suits the loss.
+        What is minimised, beside the ridge: ``"squared"``, ½ (y − f)², for means; ``"absolute"``, for
+        medians; ``"huber"``, for means that outliers do not move (``hck.losses.Huber(delta)``);
+        ``"quantile"``; ``"poisson"``, for counts, ``"gamma"``, for positive amounts, and ``"tweedie"``, for
+        amounts of which some are 0 (``hck.losses.Tweedie(power)``), of which f is the logarithm of the mean.
+        With ``alpha="auto"`` the ridge is the one that suits the loss.
     quantile : float or list of float, default=0.5
-        For ``loss="quantile"``: between 0 and 1. Of several, which must ascend, predictions have a column each,
-        and are put into order where they would cross.
+        For ``loss="quantile"``: between 0 and 1. Of several, which must ascend, predictions have a column
+        each, and are put into order where they would cross.
 
     Attributes
     ----------
@@ -190,8 +190,9 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
     def loo_predict(self) -> np.ndarray:
         """Each training target predicted from all others, in closed form; the mean over trees.
 
-        The lengthscales and alpha are those that were chosen with all points. Of losses other than the squared
-        one these are predictions of a step of Newton's method from the minimum. Needs ``leave_one_out=True``.
+        The lengthscales and alpha are those that were chosen with all points. Of losses other than the
+        squared one they are those of a step of Newton's method from the minimum. Needs
+        ``leave_one_out=True``.
 
         Returns
         -------

@@ -157,20 +157,16 @@ class RidgeEstimator(HCKEstimator):
             if problems is not None:
                 made = problems(weighed.rows, None if noise is None else 1 / noise)
                 settle = better_than_squares if self.loss == "auto" else penalise
-                found = settle(made, selection, self._given(), contest)
-                if found is not None:
-                    penalised, selection = found
-                    equations = Penalties(scaled.points, penalised.problems, self.leave_one_out)
-                    weighed = replace(weighed, intercept=equations.intercept)
+                if (found := settle(made, selection, self._given(), contest)) is not None:
+                    equations = Penalties(scaled.points, found[0], self.leave_one_out)
+                    weighed, selection = replace(weighed, intercept=equations.intercept), found[1]
             seeds = rng.randint(2**31 - 1, size=int(selection.n_trees)).tolist()
             shape, others = selection.shape, selection.blend[1:]
             trained = [self._train_trees(equations, selection, shape, seeds)]
             if trained[0].left_out is not None:
                 trained += [self._train_trees(equations, other, shape, seeds) for other in others]
-            losses = equations.losses if isinstance(equations, Penalties) else []
-            return Fitted(
-                blend(trained, selection.blend, weighed), weighed, scaled.scaling, selection, losses
-            )
+            whole = blend(trained, selection.blend, weighed)
+            return Fitted(whole, weighed, scaled.scaling, selection, equations.losses)
 
     def _contest(self, data: Observations, loss: Loss, rng: np.random.RandomState) -> Contest:
         """Where what was not given is chosen."""

@@ -6,6 +6,7 @@ What is selected between scaling and training is the business of `hck.selection`
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -120,6 +121,7 @@ class Equations:
     y: Tensor
     noise: Tensor | None
     left_out: bool
+    losses: ClassVar[list[PointLoss]] = []  # beyond the squared one
 
     def train(self, trees: Trees, alpha: float, seeds: list[int]) -> list[Solved]:
         """For each tree."""

@@ -10,7 +10,7 @@ from torch import Tensor
 class Loss(ABC):
     """ℓ(f, y) of predictions f (n, columns) and observations y (n,), convex in f.
 
-    All arguments are float64, but for numbers of classes, which are int64. The predictions are on the scale on
+    All arguments are float64, but for numbers of classes, which are int64. Predictions are on the scale on
     which the loss is convex; `mean` takes them to that of the observations.
     """
 
@@ -23,7 +23,7 @@ class Loss(ABC):
         """How many predictions there are for a point."""
         return 1
 
-    def check(self, y: Tensor) -> None:
+    def check(self, y: Tensor) -> None:  # noqa: B027  # most losses take all numbers
         """Raise ValueError for observations that cannot be."""
 
     def stand_in(self, y: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from hck.losses.base import Loss
 
 @dataclass(frozen=True)
 class Logistic(Loss):
-    """ℓ = −log p(class) of numbers of classes, where p is a softmax of f, or, of two, a sigmoid of one column.
+    """ℓ = −log p(class) of numbers of classes: p is a softmax of f or, of two, a sigmoid of one column.
 
     Parameters
     ----------

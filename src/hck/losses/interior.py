@@ -1,8 +1,8 @@
 """Quantiles: an interior point method, each step of which is least squares with a noise for each point.
 
-With v = α w, the dual of Σ weight ℓ(y − f) + ½ α ‖f‖² for ℓ that bends at 0 alone is to minimise ½ vᵀ K̃ v/α − vᵀ y
-over below ≤ v/weight ≤ above. With slacks a = v − below, c = above − v and their multipliers p and q, a step of
-Newton's for the equations K̃ v/α − y = p − q, a p = c q = μ is (K̃ + α diag(p/a + q/c)) Δv = α · what is left.
+With v = α w, the dual of Σ weight ℓ(y − f) + ½ α ‖f‖² for ℓ that bends at 0 alone is to minimise
+½ vᵀ K̃ v/α − vᵀ y over below ≤ v/weight ≤ above. With slacks a = v − below, c = above − v and multipliers p
+and q, a step of Newton's for K̃ v/α − y = p − q, a p = c q = μ is (K̃ + α diag(p/a + q/c)) Δv = α · what is left.
 Mehrotra (1992), On the implementation of a primal-dual interior point method, says how μ falls.
 """
 
@@ -42,18 +42,18 @@ def interior_point(
     problem: Problem,
     alpha: float,
     start: Tensor | None = None,
-    effort: Effort = _USUAL,
+    how: Effort = _USUAL,
 ) -> Minimum:
     """The minimum of Σ weight ℓ(intercept + f, y) + ½ α ‖f‖² for a loss of quantiles.
 
     Parameters are those of `newton`; the tolerance is that of the duality gap, relative to the objective.
     """
     search = _Search(source, problem, alpha)
-    tolerance = _TOLERANCE[source.dtype] if effort.tolerance is None else effort.tolerance
+    tolerance = _TOLERANCE[source.dtype] if how.tolerance is None else how.tolerance
     here = best = search.begin(start)
     objective, gap = search.gap(here)
     objectives, n_iter, worse = [objective], 0, 0
-    while gap > tolerance * abs(objective) and n_iter < effort.max_iter and worse < _PATIENCE:
+    while gap > tolerance * abs(objective) and n_iter < how.max_iter and worse < _PATIENCE:
         here, noise, found = search.step(here)
         n_iter += 1
         value, there = search.gap(here)

@@ -1,11 +1,11 @@
 """Newton's method for any convex loss: each step is least squares with a noise for each point.
 
 At f = K̃ w with gradient g and curvature h of the loss, the quadratic that touches Σ ℓ + ½ α ‖f‖² is least at
-w + d with (K̃ + diag(α/h)) d = −(g + α w)/h, and K̃ d = −(g + α (w + d))/h needs no product. How far to go along
-d is found exactly, since the objective along a line costs O(n), where the factorization costs O(n r²).
+w + d with (K̃ + diag(α/h)) d = −(g + α w)/h, and K̃ d = −(g + α (w + d))/h needs no product. How far to go
+along d is found exactly: the objective along a line costs O(n), where the factorization costs O(n r²).
 
-Of several columns the curvature is a matrix at each point. Then h is the largest of its eigenvalues, the same
-for all columns, and what is factored so is the preconditioner of conjugate gradients, each step of which costs
+Of several columns the curvature is a matrix at each point. Then h is a bound of its eigenvalues, the same for
+all columns, and what is factored is the preconditioner of conjugate gradients, each step of which costs
 O(n r) for a column.
 """
 
@@ -58,7 +58,7 @@ def newton(
     problem: Problem,
     alpha: float,
     start: Tensor | None = None,
-    effort: Effort = _USUAL,
+    how: Effort = _USUAL,
 ) -> Minimum:
     """The minimum of Σ weight ℓ(intercept + f, y) + ½ α ‖f‖² for a loss that is smooth.
 
@@ -75,14 +75,14 @@ def newton(
     """
     shape = len(source), problem.loss.columns
     here = _Function(*(torch.zeros(shape, dtype=torch.float64, device=source.device) for _ in range(2)))
-    tolerance = _TOLERANCE[source.dtype] if effort.tolerance is None else effort.tolerance
+    tolerance = _TOLERANCE[source.dtype] if how.tolerance is None else how.tolerance
     objective = [problem.value(here.f)]
     slope = problem.slope(here.f)
     unit, n_iter, size = float(slope.norm()) or 1.0, 0, 1.0
     while True:
         rest = slope + alpha * here.w
         size = float(rest.norm()) / unit
-        if n_iter and (size <= tolerance or n_iter >= effort.max_iter):
+        if n_iter and (size <= tolerance or n_iter >= how.max_iter):
             break
         if start is None or n_iter:
             step = _Step(source, problem, alpha, here.f)

@@ -1,20 +1,21 @@
 """The ridge that suits a loss beyond least squares, by left-out points; and whether the loss is worth it."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hck.approximations.hierarchical import TreeKernel
+from hck.approximations import Approximation, TreeKernel
+from hck.approximations.make import approximate, for_other_points
 from hck.backend.interrupts import interruptible
 from hck.backend.parallel import on_own_threads
 from hck.errors import NotPositiveDefiniteError
-from hck.losses import Effort, Huber, Minimum, Problem, Squared, minimise
+from hck.losses import Effort, Huber, Problem, Squared, minimise
 from hck.selection.auto import meeting, shape_of
 from hck.selection.candidate import Given, Selection, Shape
 from hck.selection.contest import Comparison, Contest
+from hck.selection.work import OF_A_RANK
 
 _STEP, _MOST = 3.0, 8  # factors of alpha that are tried, and how many
 _GAIN = 0.999  # a step has to lower the loss to
@@ -25,73 +26,58 @@ _EFFICIENT = 1.345  # of Huber's δ, in standard deviations of normal noise
 _NORMAL = 1.4826  # the standard deviation of normal numbers over their median size
 
 
-@dataclass(frozen=True)
-class Penalised:
-    """Losses to be minimised, and the ridge to do it with."""
-
-    problems: tuple[Problem, ...]
-    alpha: float
-    loss: float = np.nan  # of left-out points, the mean over points and problems
+Problems = tuple[Problem, ...]
 
 
 def penalise(
-    problems: Sequence[Problem], selection: Selection, given: Given, contest: Contest
-) -> tuple[Penalised, Selection]:
+    problems: Problems, selection: Selection, given: Given, contest: Contest
+) -> tuple[Problems, Selection]:
     """Settle what is left to be settled of losses: the ridge, unless it is given, and the δ of Huber's.
 
     By the kernel that was chosen with least squares, on points that are left out by a last step of Newton's.
     The selection that is returned has that ridge, and a size that leaves time for all steps.
     """
-    found, _ = _settle(problems, selection, given, contest)
-    return found, _for_loss(found, selection, given, contest)
+    if given.alpha is not None and not any(_needs_delta(problem) for problem in problems):
+        return problems, _for_loss(problems, replace(selection, alpha=given.alpha), given, contest)
+    trial = _Trial.of(problems, selection, contest)
+    trial.find_deltas(selection.alpha)
+    alpha = given.alpha
+    if alpha is None:
+        alpha, loss = trial.tune(selection.alpha)
+        selection.notes.append(f"left-out loss {loss:.5f} with alpha {alpha:.3g}")
+    return trial.problems, _for_loss(trial.problems, replace(selection, alpha=alpha), given, contest)
 
 
 def better_than_squares(
-    problems: Sequence[Problem], selection: Selection, given: Given, contest: Contest
-) -> tuple[Penalised, Selection] | None:
+    problems: Problems, selection: Selection, given: Given, contest: Contest
+) -> tuple[Problems, Selection] | None:
     """The same, if the loss of left-out points is lower than with least squares; else None.
 
     The loss of the contest is the one to compare with.
     """
-    found, comparison = _settle(problems, selection, given, contest)
-    matrices = comparison.matrices(comparison.trees(selection.kernel), selection.kernel)
-    squares = comparison.loss_of(matrices, selection.alpha)
+    trial = _Trial.of(problems, selection, contest)
+    alpha, loss = trial.tune(selection.alpha) if given.alpha is None else trial.at(given.alpha)
+    comparison, kernel = trial.comparison, selection.kernel
+    squares = comparison.loss_of(comparison.matrices(comparison.trees(kernel), kernel), selection.alpha)
     name = problems[0].loss.name
-    selection.notes.append(f"left-out loss: {name} {found.loss:.5f}, squared {squares:.5f}")
-    return (found, _for_loss(found, selection, given, contest)) if found.loss < squares else None
+    selection.notes.append(f"left-out loss: {name} {loss:.5f} with alpha {alpha:.3g}, squared {squares:.5f}")
+    if not loss < squares:
+        return None
+    return problems, _for_loss(problems, replace(selection, alpha=alpha), given, contest)
 
 
-def _for_loss(found: Penalised, selection: Selection, given: Given, contest: Contest) -> Selection:
-    shape, _ = shape_of(given, contest, _PASSES * _factorizations(found.problems))
-    note = f"for the loss {found.problems[0].loss!r}: alpha {found.alpha:.3g}, left-out {found.loss:.5f}"
-    return replace(selection, alpha=found.alpha, **asdict(shape), notes=[*selection.notes, note], blend=[])
+def _for_loss(problems: Problems, selection: Selection, given: Given, contest: Contest) -> Selection:
+    shape, _ = shape_of(given, contest, _PASSES * _factorizations(problems))
+    return replace(selection, **asdict(shape), blend=[])
 
 
-def _factorizations(problems: Sequence[Problem]) -> float:
+def _factorizations(problems: Problems) -> float:
     """How many it takes to minimise all losses, about."""
     return sum(6.0 if problem.loss.smooth else 12.0 for problem in problems)
 
 
-@interruptible
-@on_own_threads()
-@torch.no_grad()
-def _settle(
-    problems: Sequence[Problem], selection: Selection, given: Given, contest: Contest
-) -> tuple[Penalised, Comparison]:
-    runs = int(_MOST * _factorizations(problems))
-    size, leaf = meeting(contest, runs, _PART * contest.limits.work)
-    comparison = contest.compare_on(size, Shape(1, leaf, leaf // 8 or 1))
-    rows = torch.from_numpy(comparison.rows)
-    source = TreeKernel(comparison.trees(selection.kernel)[0])
-    some = [problem.take(rows).to(source.device) for problem in problems]
-    deltas = [_delta(source, each, selection.alpha) for each in some]
-    problems = [_with_delta(*each) for each in zip(problems, deltas, strict=True)]
-    some = [_with_delta(*each) for each in zip(some, deltas, strict=True)]
-    if given.alpha is not None:
-        return Penalised(tuple(problems), given.alpha), comparison
-    start = selection.alpha * float(np.mean([_stiffness(each) for each in problems]))
-    found = _Tuning(source, some, comparison.counted, start).best()
-    return replace(found, problems=tuple(problems)), comparison
+def _needs_delta(problem: Problem) -> bool:
+    return isinstance(problem.loss, Huber) and problem.loss.delta is None
 
 
 def _stiffness(problem: Problem) -> float:
@@ -103,57 +89,80 @@ def _stiffness(problem: Problem) -> float:
     return float(problem.slope(zero).abs().mean()) / error if error > 0 else 1.0
 
 
-def _delta(source: TreeKernel, problem: Problem, alpha: float) -> float | None:
-    """Of Huber's loss, where it is to be found: by the errors of least squares at left-out points."""
-    if not isinstance(problem.loss, Huber) or problem.loss.delta is not None:
-        return None
-    squares = replace(problem, loss=Squared())
-    rest = problem.y - problem.intercept - minimise(source, squares, alpha).left_out()[:, 0]
-    return _EFFICIENT * _NORMAL * float(rest.abs().median()) or 1.0
+@dataclass
+class _Trial:
+    """Some of the points, and what stands in for the kernel there."""
 
+    problems: Problems
+    some: list[Problem]  # the same of these points
+    comparison: Comparison
+    source: Approximation
 
-def _with_delta(problem: Problem, delta: float | None) -> Problem:
-    return problem if delta is None else replace(problem, loss=Huber(delta))
+    @classmethod
+    def of(cls, problems: Problems, selection: Selection, contest: Contest) -> "_Trial":
+        runs = int(_MOST * _factorizations(problems))
+        size, leaf = meeting(contest, runs, _PART * contest.limits.work)
+        comparison = contest.compare_on(size, Shape(1, leaf, leaf // 8 or 1))
+        rows, kind = torch.from_numpy(comparison.rows), contest.settings.approximation
+        if kind in OF_A_RANK:
+            settings = selection.shape.apply(replace(contest.settings, verbose=False))
+            points, seed = comparison.some.points, comparison.seeds[0]
+            source = approximate(selection.kernel, points, for_other_points(settings, points), seed)
+        else:
+            source = TreeKernel(comparison.trees(selection.kernel)[0])
+        some = [problem.take(rows).to(source.device) for problem in problems]
+        return cls(problems, some, comparison, source)
 
+    def find_deltas(self, alpha: float) -> None:
+        """The δ of Huber's loss, where it is not given: by the errors of least squares at left-out points."""
+        found = []
+        for number, problem in enumerate(self.some):
+            loss = problem.loss
+            if _needs_delta(problem):
+                squares = replace(problem, loss=Squared())
+                rest = problem.y - problem.intercept - minimise(self.source, squares, alpha).left_out()[:, 0]
+                loss = Huber(_EFFICIENT * _NORMAL * float(rest.abs().median()) or 1.0)
+            self.some[number] = replace(problem, loss=loss)
+            found.append(replace(self.problems[number], loss=loss))
+        self.problems = tuple(found)
 
-class _Tuning:
-    """Steps of alpha, as long as the loss falls."""
+    @interruptible
+    @on_own_threads()
+    @torch.no_grad()
+    def at(self, alpha: float, starts: list[Tensor] | None = None) -> tuple[float, float]:
+        """alpha itself, and the loss of left-out points: the mean over points and problems.
 
-    def __init__(
-        self, source: TreeKernel, problems: list[Problem], counted: np.ndarray, start: float
-    ) -> None:
-        self.source, self.problems, self.start = source, problems, start
-        self.counted = torch.from_numpy(counted).to(source.device)
-        self.seen = [problem.take(self.counted) for problem in problems]
-        self.losses: dict[int, float] = {}
-        self.fitted: dict[int, list[Tensor]] = {}
-
-    def at(self, j: int) -> float:
-        if j not in self.losses and len(self.losses) < _MOST:
-            self.losses[j] = self._loss(j)
-        return self.losses.get(j, np.inf)
-
-    def _loss(self, j: int) -> float:
-        near = min(self.fitted, key=lambda other: abs(other - j), default=None)
-        starts = [None] * len(self.problems) if near is None else self.fitted[near]
+        The starts, f of each problem with another alpha, become those of this one.
+        """
+        counted = torch.from_numpy(self.comparison.counted).to(self.source.device)
+        total, begun = 0.0, [None] * len(self.some) if not starts else list(starts)
         try:
             found = [
-                minimise(self.source, problem, self.start * _STEP**j, start, _EFFORT)
-                for problem, start in zip(self.problems, starts, strict=True)
+                minimise(self.source, problem, alpha, start, _EFFORT)
+                for problem, start in zip(self.some, begun, strict=True)
             ]
         except NotPositiveDefiniteError:
-            return np.inf
-        self.fitted[j] = [each.fitted for each in found]
-        value = sum(self._of(*each) for each in zip(self.seen, found, strict=True))
-        value /= len(self.counted) * len(found)
-        return value if np.isfinite(value) else np.inf
+            return alpha, np.inf
+        for problem, each in zip(self.some, found, strict=True):
+            total += problem.take(counted).value(each.left_out()[counted])
+        if starts is not None:
+            starts[:] = [each.fitted for each in found]
+        value = total / (len(counted) * len(found))
+        return alpha, value if np.isfinite(value) else np.inf
 
-    def _of(self, seen: Problem, found: Minimum) -> float:
-        return seen.value(found.left_out()[self.counted])
+    def tune(self, alpha: float) -> tuple[float, float]:
+        """The best multiple of the alpha of least squares, and its loss: steps, as long as the loss falls."""
+        start = alpha * float(np.mean([_stiffness(each) for each in self.problems]))
+        tries: dict[int, float] = {}
+        starts: list[Tensor] = []
 
-    def best(self) -> Penalised:
+        def loss(step: int) -> float:
+            if step not in tries and len(tries) < _MOST:
+                tries[step] = self.at(start * _STEP**step, starts)[1]
+            return tries.get(step, np.inf)
+
         best = 0
         for step in (-1, 1):
-            while self.at(best + step) < _GAIN * self.at(best):
+            while loss(best + step) < _GAIN * loss(best):
                 best += step
-        return Penalised(tuple(self.problems), self.start * _STEP**best, self.at(best))
+        return start * _STEP**best, loss(best)
