@@ -34,8 +34,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
     ----------
     {ridge}
     loss : {"squared", "logistic", "squared_hinge", "auto"}, default="squared"
-        What is minimised. ``"logistic"``: −log p(class), where p is a softmax of decision values, which need
-        no calibration then. ``"squared_hinge"``: ½ max(0, 1 ∓ f)², for which only points inside the margin
+        What is minimised. ``"logistic"``: −log p(class), where p is a softmax of decision values.
+        ``"squared_hinge"``: ½ max(0, 1 ∓ f)², for which only points inside the margin
         count; many classes are one against all others. ``"auto"``: logistic, where that predicts left-out
         points better (by −log p) than calibrated least squares.
 
@@ -107,10 +107,10 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
             problems = partial(problems_of_classes, name, code)
         fitted = self._train(X, given, signs(code, len(classes)), sample_weight, code, problems)
         others, weighed, calibration = fitted.left_out, fitted.weighed, None
-        if any(isinstance(loss, Logistic) for loss in fitted.losses):
-            calibration = Calibration(1.0)
-        elif others is not None:
+        if others is not None:
             calibration = Calibration.fit(others, code[weighed.rows], weighed.weights)
+        elif any(isinstance(loss, Logistic) for loss in fitted.losses):
+            calibration = Calibration(1.0)
         self._keep(fitted)
         self.classes_, self.calibration_ = classes, calibration
         return self
@@ -148,8 +148,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
     def predict_proba(self, X: PointsLike) -> np.ndarray:
         """Probabilities of the classes.
 
-        A softmax of the decision values. Unless these are of the logistic loss, it has the slope that fits
-        those of left-out training points best, which needs ``leave_one_out=True``.
+        A softmax of the decision values, with the slope that fits those of left-out training points best,
+        which needs ``leave_one_out=True``; without it, those of the logistic loss are taken as they are.
 
         Parameters
         ----------

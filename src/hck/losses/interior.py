@@ -2,7 +2,7 @@
 
 With v = α w, the dual of Σ weight ℓ(y − f) + ½ α ‖f‖² for ℓ that bends at 0 alone is to minimise
 ½ vᵀ K̃ v/α − vᵀ y over below ≤ v/weight ≤ above. With slacks a = v − below, c = above − v and multipliers p
-and q, a step of Newton's for K̃ v/α − y = p − q, a p = c q = μ is (K̃ + α diag(p/a + q/c)) Δv = α · what is left.
+and q, a step of Newton's for K̃ v/α − y = p − q and a p = c q = μ has K̃ + α diag(p/a + q/c) as its matrix.
 Mehrotra (1992), On the implementation of a primal-dual interior point method, says how μ falls.
 """
 

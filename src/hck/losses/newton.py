@@ -21,7 +21,7 @@ from hck.losses.problem import Certificate, Minimum, Problem
 
 # Of float64 and float32: the least curvature, relative to the mean, and where to stop by default.
 _FLOOR = {torch.float64: 1e-6, torch.float32: 1e-3}
-_TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-3}
+_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}
 _TRIES = 40  # of the length of a step
 _TURNS = 100  # of conjugate gradients in a step
 
@@ -31,7 +31,7 @@ class Effort:
     """How far a search goes."""
 
     max_iter: int = 100
-    tolerance: float | None = None  # of the gradient, relative to that at 0; None: 1e-7, or 1e-3 in float32
+    tolerance: float | None = None  # of the gradient, relative to that at 0; None: 1e-6, or 1e-3 in float32
 
 
 _USUAL = Effort()

@@ -1,5 +1,6 @@
 """The ridge that suits a loss beyond least squares, by left-out points; and whether the loss is worth it."""
 
+import math
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -35,7 +36,7 @@ def penalise(
     """Settle what is left to be settled of losses: the ridge, unless it is given, and the δ of Huber's.
 
     By the kernel that was chosen with least squares, on points that are left out by a last step of Newton's.
-    The selection that is returned has that ridge, and a size that leaves time for all steps.
+    The selection that is returned has that ridge.
     """
     if given.alpha is not None and not any(_needs_delta(problem) for problem in problems):
         return problems, _for_loss(problems, replace(selection, alpha=given.alpha), given, contest)
@@ -67,8 +68,11 @@ def better_than_squares(
 
 
 def _for_loss(problems: Problems, selection: Selection, given: Given, contest: Contest) -> Selection:
-    shape, _ = shape_of(given, contest, _PASSES * _factorizations(problems))
-    return replace(selection, **asdict(shape), blend=[])
+    """With the size that is left where seconds count; else training takes longer, since small leaves cost more."""
+    if contest.limits.deadline < math.inf:
+        shape, _ = shape_of(given, contest, _PASSES * _factorizations(problems))
+        selection = replace(selection, **asdict(shape))
+    return replace(selection, blend=[])
 
 
 def _factorizations(problems: Problems) -> float:
@@ -132,10 +136,11 @@ class _Trial:
     def at(self, alpha: float, starts: list[Tensor] | None = None) -> tuple[float, float]:
         """alpha itself, and the loss of left-out points: the mean over points and problems.
 
-        The starts, f of each problem with another alpha, become those of this one.
+        That of classes is after calibration, since means of several trees can be surer than each of them. The
+        starts, f of each problem with another alpha, become those of this one.
         """
         counted = torch.from_numpy(self.comparison.counted).to(self.source.device)
-        total, begun = 0.0, [None] * len(self.some) if not starts else list(starts)
+        begun = [None] * len(self.some) if not starts else list(starts)
         try:
             found = [
                 minimise(self.source, problem, alpha, start, _EFFORT)
@@ -143,11 +148,16 @@ class _Trial:
             ]
         except NotPositiveDefiniteError:
             return alpha, np.inf
-        for problem, each in zip(self.some, found, strict=True):
-            total += problem.take(counted).value(each.left_out()[counted])
         if starts is not None:
             starts[:] = [each.fitted for each in found]
-        value = total / (len(counted) * len(found))
+        others = [each.left_out()[counted] for each in found]
+        if self.some[0].y.is_floating_point():
+            pairs = zip(self.some, others, strict=True)
+            value = sum(problem.take(counted).value(other) for problem, other in pairs)
+            value /= len(counted) * len(found)
+        else:
+            scores = [other + each.intercept for other, each in zip(others, self.some, strict=True)]
+            value = self.comparison.loss.plain(torch.cat(scores, 1).cpu().numpy())
         return alpha, value if np.isfinite(value) else np.inf
 
     def tune(self, alpha: float) -> tuple[float, float]:
