@@ -79,6 +79,15 @@ rank : "auto" or int, default="auto"
     `leaf_size` is not given, or the mean number of nonzeros of a row.
 {settings}""",
     "process": """
+{process_kernel}
+noise : float or None, default=None
+    λ > 0, the variance of the noise where learning starts. None: a tenth of the variance of y.
+trend : {"zero", "constant", "linear"} or callable, default="constant"
+    The mean function: none, a constant, linear in the features, or linear in those that a function
+    makes of X, as an array of shape (n_samples, n_trends). Its coefficients are estimated by generalised
+    least squares, and their uncertainty is part of that of predictions.
+{process_learning}""",
+    "process_kernel": """
 kernel : str, Kernel or callable, default="matern32"
     A name (one of ``hck.kernels.kernel_names()``), which is multiplied by an output scale and gets a
     lengthscale for each feature; an object of `hck.kernels`, taken as it is, and so its metric if it has
@@ -87,13 +96,8 @@ kernel : str, Kernel or callable, default="matern32"
 lengthscale : float, array-like of shape (n_features,) or None, default=None
     Where learning starts, for a named kernel. None: √n_features standard deviations of each feature.
 ard : bool, default=True
-    Whether a named kernel has a lengthscale for each feature, or one for all.
-noise : float or None, default=None
-    λ > 0, the variance of the noise where learning starts. None: a tenth of the variance of y.
-trend : {"zero", "constant", "linear"} or callable, default="constant"
-    The mean function: none, a constant, linear in the features, or linear in those that a function
-    makes of X, as an array of shape (n_samples, n_trends). Its coefficients are estimated by generalised
-    least squares, and their uncertainty is part of that of predictions.
+    Whether a named kernel has a lengthscale for each feature, or one for all.""",
+    "process_learning": """
 optimizer : {"auto", "lbfgs", "stochastic"} or None, default="auto"
     How to learn. ``"lbfgs"``: L-BFGS, with a tree that is made anew a few times, since cuts follow the
     lengthscales. ``"stochastic"``: Adam with a fresh tree, and fresh points if `learn_size` is less than

@@ -194,7 +194,7 @@ def _make_categories(parts: Parts, place: Place) -> Categories:
 ESTIMATORS: dict[type, DeviceOf] = {}  # and where a fitted one computes
 
 # Beside parameters: kernels as plain numbers, which `fit` keeps in the CPU's memory.
-_ON_HOST = ("kernel_", "selection_", "_space")
+_ON_HOST = ("kernel_", "kernels_", "selection_", "_space")
 _FITTED = ("trees_", "_objects", "_categories")  # of all
 
 

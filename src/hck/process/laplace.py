@@ -91,6 +91,12 @@ def _gradient(source: Approximation, made: Laplace, parameters: Sequence[Tensor]
     return found
 
 
+def labels_of(process: Process) -> Tensor:
+    """The labels 0 and 1 (n,) of a posterior: z is above the mode for the ones, below it for the others."""
+    weights = process.solution.weights[:, 0]  # ∇ log p(y | f), which is y − p
+    return (weights > 0).long()
+
+
 def probability(mean: Tensor, variance: Tensor) -> Tensor:
     """∫ σ(f) N(f; mean, variance) df at each point, (points,), by a sum of error functions."""
     total = torch.zeros_like(mean)
