@@ -2,8 +2,8 @@
 
     python benchmarks/classes.py [--sizes 10000,100000,1000000] [--rank 64]
 
-Points are uniform in eight dimensions, and labels are drawn with probabilities that are known, so that the best
-possible −log p is, too. Parameters are learned on 20,000 points at most. Seconds are of processors.
+Points are uniform in eight dimensions, and labels are drawn with probabilities that are known, so that the
+best possible −log p is, too. Parameters are learned on 20,000 points at most. Seconds are of processors.
 """
 
 import argparse

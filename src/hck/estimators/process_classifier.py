@@ -29,7 +29,7 @@ from hck.preparation.coding import check_classes
 from hck.process import Mixture, Process, laplace
 from hck.process.laplace import labels_of, probability
 from hck.selection import Observations, Space
-from hck.selection.likelihood import evaluate_classes
+from hck.selection.likelihood import evaluate_classes, standard_errors
 
 
 @saved(
@@ -41,10 +41,10 @@ from hck.selection.likelihood import evaluate_classes
 class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
     """Gaussian process classification with a hierarchically compositional kernel.
 
-    p(y = 1) = σ(f(x)), where f is a Gaussian process with mean 0, by Laplace's approximation. Lengthscales and
-    output scale are those of the largest approximate likelihood. Several classes are one against all others,
-    each with parameters of its own. Training takes O(n r²) time and O(n r) memory. With a single leaf (``rank``
-    at least n) it is `sklearn.gaussian_process.GaussianProcessClassifier`.
+    p(y = 1) = σ(f(x)), where f is a Gaussian process with mean 0, by Laplace's approximation. Lengthscales
+    and output scale are those of the largest approximate likelihood. Several classes are one against all
+    others, each with parameters of its own. Training takes O(n r²) time and O(n r) memory. With a single leaf
+    (``rank`` at least n) it is `sklearn.gaussian_process.GaussianProcessClassifier`.
 
     Parameters
     ----------
@@ -109,11 +109,11 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         lengthscale: ArrayLike | None = None,
         ard: bool = True,
         optimizer: str | None = "auto",
-        max_iter: int = 50,
+        max_iter: int = 100,
         n_restarts: int = 0,
         bounds: Bounds | None = None,
         priors: dict[str, tuple[float, float]] | None = None,
-        learn_size: int | None = 10_000,
+        learn_size: int | None = 20_000,
         approximation: str | Iterative = "hierarchical",
         n_trees: int = 1,
         rank: int = 128,
@@ -205,8 +205,8 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
 
         Returns
         -------
-        mean : ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two; a tensor on X's device
-            if X is a tensor
+        mean : ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
+            A tensor on X's device if X is a tensor.
         std : the same, if `return_std`
         """
         X = self._validate_new(X)
@@ -276,19 +276,38 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         theta = self.theta_ if theta is None else real_array(theta)
         rows = np.broadcast_to(theta, self.theta_.shape) if theta.ndim == 1 else theta
         if rows.shape != self.theta_.shape:
-            raise ValueError(
-                f"theta must have shape {self.theta_.shape}, or one row of it, got {theta.shape}"
-            )
-        values, slopes = [], []
-        for row, posterior in zip(rows, self.posteriors_, strict=True):
-            found = [
-                evaluate_classes(self._space, member.source, labels_of(member), row, self.jitter)
-                for member in posterior.members
-            ]
-            values.append(np.mean([value for value, _ in found]))
-            slopes.append(np.mean([slope for _, slope in found], 0))
-        value, slope = float(np.mean(values)), np.stack(slopes) / len(slopes)
+            raise ValueError(f"theta must be {self.theta_.shape}, or one row of it, got {theta.shape}")
+        found = [self._likelihood(number, row) for number, row in enumerate(rows)]
+        value = float(np.mean([one for one, _ in found]))
+        slope = np.stack([one for _, one in found]) / len(found)
         return (value, slope if theta.ndim == 2 else slope.sum(0)) if eval_gradient else value
+
+    def _likelihood(self, number: int, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Of one kernel: the mean over trees, and its gradient."""
+        members = self.posteriors_[number].members
+        labels = labels_of(members[0])
+        found = [evaluate_classes(self._space, each.source, labels, theta, self.jitter) for each in members]
+        return float(np.mean([value for value, _ in found])), np.mean([slope for _, slope in found], 0)
+
+    def standard_errors(self, step: float = 1e-3) -> Any:
+        """Standard errors of the logarithms of the parameters, as those of the regressor.
+
+        Parameters
+        ----------
+        step : float, default=1e-3
+            For the differences.
+
+        Returns
+        -------
+        list of dict
+            For each kernel and each parameter's name, an array of its shape.
+        """
+        check_is_fitted(self, "posteriors_")
+        found = []
+        for number, row in enumerate(self.theta_ if self.theta_.size else ()):
+            errors = standard_errors(lambda theta, k=number: self._likelihood(k, theta)[1], row, step)
+            found.append(self._space.split(errors))
+        return found
 
 
 def _one_against_all(code: np.ndarray, number: int) -> list[Tensor]:

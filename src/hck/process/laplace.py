@@ -1,7 +1,7 @@
 """Classes of a Gaussian process, by Laplace's approximation: the likelihood, its gradient, and the posterior.
 
-The posterior of f, given labels with p(y = 1) = σ(f), is taken to be normal around its mode, where f = K̃ w and
-w = ∇ log p(y | f): the one that observations z = f + w/W with noise 1/W would give, W = −∇² log p(y | f).
+The posterior of f, given labels with p(y = 1) = σ(f), is taken to be normal around its mode, where f = K̃ w
+and w = ∇ log p(y | f): the one that observations z = f + w/W with noise 1/W would give, W = −∇² log p(y | f).
 Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, sections 3.4 and 5.5.
 """
 
@@ -46,7 +46,7 @@ class Laplace:
 def laplace(
     source: Approximation, y: Tensor, parameters: Sequence[Tensor] = (), start: Tensor | None = None
 ) -> Laplace:
-    """Of labels 0 and 1 (n,); parameters are among the kernel's `tensors`; `start` is a mode nearby (n, 1)."""
+    """Of labels 0 and 1 (n,), with parameters among the kernel's `tensors`, from a mode (n, 1) nearby."""
     y = y.to(source.device).long()
     zero = torch.zeros(1, dtype=torch.float64, device=source.device)
     problem = Problem(Logistic(), y, None, zero)
@@ -68,8 +68,8 @@ def _gradient(source: Approximation, made: Laplace, parameters: Sequence[Tensor]
     """½ wᵀ dK w − ½ tr(R dK) + uᵀ dK w, with R = (K̃ + 1/W)⁻¹ and u for how the mode moves the determinant.
 
     R b is w for b = z, and u for b = ½ diag(Σ) (2p − 1), where Σ = 1/W − R/W² is the posterior's covariance.
-    With G(b) the gradient for observations b, what is wanted is 2 G(z + c b) − G(z + √2 c b), c = 1/(2 − √2), in
-    which the squares of u cancel.
+    With G(b) the gradient for observations b, what is wanted is 2 G(z + c b) − G(z + √2 c b), where the
+    squares of u cancel for c = 1/(2 − √2).
     """
     z, noise, factorization = made.solution.b, made.noise, made.solution.factorization
     diagonal = factorization.inverse_diagonal().double()
