@@ -1,7 +1,7 @@
 """Gaussian process classification."""
 
 from collections.abc import Iterator
-from numbers import Integral
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +9,6 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -17,7 +16,8 @@ from torch import Tensor
 from hck.approximations import Approximation, Iterative
 from hck.approximations.make import for_each_tree
 from hck.backend.checks import check_floats, require
-from hck.estimators.base import HCKEstimator, device_of
+from hck.estimators.base import device_of
+from hck.estimators.gaussian_process import HCKGaussianProcessRegressor
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, assign, described
 from hck.estimators.process_learning import Bounds, ProcessLearning
 from hck.kernels import Kernel
@@ -91,15 +91,9 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
     _of_classes = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HCKEstimator._parameter_constraints,
-        "ard": ["boolean"],
-        "optimizer": [StrOptions({"auto", "lbfgs", "stochastic"}), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_restarts": [Interval(Integral, 0, None, closed="left")],
-        "bounds": [dict, None],
-        "priors": [dict, None],
-        "n_trees": [Interval(Integral, 1, None, closed="left")],
-        "learn_size": [Interval(Integral, 1, None, closed="left"), None],
+        name: rule
+        for name, rule in HCKGaussianProcessRegressor._parameter_constraints.items()
+        if name not in ("noise", "trend")
     }
 
     def __init__(
@@ -303,11 +297,12 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
             For each kernel and each parameter's name, an array of its shape.
         """
         check_is_fitted(self, "posteriors_")
-        found = []
-        for number, row in enumerate(self.theta_ if self.theta_.size else ()):
-            errors = standard_errors(lambda theta, k=number: self._likelihood(k, theta)[1], row, step)
-            found.append(self._space.split(errors))
-        return found
+        rows = self.theta_ if self.theta_.size else ()
+        errors = [standard_errors(partial(self._slope, k), row, step) for k, row in enumerate(rows)]
+        return [self._space.split(each) for each in errors]
+
+    def _slope(self, number: int, theta: np.ndarray) -> np.ndarray:
+        return self._likelihood(number, theta)[1]
 
 
 def _one_against_all(code: np.ndarray, number: int) -> list[Tensor]:

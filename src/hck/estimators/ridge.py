@@ -13,7 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from hck.approximations import Iterative
@@ -34,6 +34,7 @@ from hck.estimators.training import (
     Solved,
     Weighed,
     blend,
+    check_sample_weight,
     scale,
     weigh,
 )
@@ -50,7 +51,7 @@ from hck.points import (
     features_of,
     own,
 )
-from hck.preparation.arrays import PointsLike, to_host
+from hck.preparation.arrays import PointsLike
 from hck.preparation.scaling import Scaling
 from hck.selection import Candidate, Observations, Selection
 from hck.selection.anisotropic import MOST_LENGTHSCALES
@@ -145,7 +146,7 @@ class RidgeEstimator(HCKEstimator):
         """
         with torch.no_grad(), reusing():
             points, rng = self._points(X), check_random_state(self.random_state)
-            weighed = weigh(targets, _check_weights(sample_weight, len(points)))
+            weighed = weigh(targets, check_sample_weight(sample_weight, len(points)))
             points = self._counting(points, weighed)
             scaled = scale(points, self._scale_kind(), self.scale == "auto", self._dtype())
             scaled = replace(scaled, points=own(scaled.points, given))
@@ -321,13 +322,3 @@ def check_rows(name: str, rows: np.ndarray) -> int:
     check_indices(name, torch.from_numpy(rows), 2**62, None)
     require(bool((np.diff(rows) > 0).all()), f"{name} must ascend")
     return len(rows)
-
-
-def _check_weights(weight: Weights, n: int) -> Tensor | None:
-    if weight is None:
-        return None
-    array = to_host(weight)
-    array = _check_sample_weight(array, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
-    if not array.any():
-        raise ValueError("all sample weights are zero: at least one point must count")
-    return torch.tensor(array, dtype=torch.float64, device="cpu")

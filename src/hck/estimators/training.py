@@ -10,14 +10,17 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
 from hck.approximations import Approximation, Predictor
+from hck.estimators.parameters import Weights
 from hck.hierarchy import TreePredictor, share_points
 from hck.hierarchy.extremes import extremes, warn_of_rounding
 from hck.losses import Certificate
 from hck.losses import Loss as PointLoss
 from hck.points import Points
+from hck.preparation.arrays import to_host
 from hck.preparation.scaling import Scaling, other_units
 from hck.selection import Candidate, Observations, Selection
 from hck.selection.isotropic import Units
@@ -64,6 +67,17 @@ class Weighed:
         """The loss of predictions of these observations, from what was observed at all training points."""
         inner = kind(observed[self.rows], self.weights)
         return InUnits(inner, self.spread.numpy(), self.intercept.numpy())
+
+
+def check_sample_weight(weight: Weights, n: int) -> Tensor | None:
+    """Weights (n,), none negative and not all 0, or an error."""
+    if weight is None:
+        return None
+    array = to_host(weight)
+    array = _check_sample_weight(array, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
+    if not array.any():
+        raise ValueError("all sample weights are zero: at least one point must count")
+    return torch.tensor(array, dtype=torch.float64, device="cpu")
 
 
 def weigh(targets: np.ndarray, weight: Tensor | None) -> Weighed:

@@ -42,9 +42,9 @@ class Logistic(Loss):
 
     def slope(self, f: Tensor, y: Tensor) -> Tensor:
         if self.classes == 2:
-            sign = torch.where(y == 1, -1.0, 1.0).to(f.dtype)[:, None]
+            sign = (1 - 2 * y).to(f.dtype)[:, None]
             return sign * (sign * f).sigmoid()  # which loses no digits of small ones
-        return f.softmax(1).scatter_add_(1, y[:, None], f.new_full((len(f), 1), -1.0))
+        return f.softmax(1).scatter_add(1, y[:, None], f.new_full((len(f), 1), -1.0))
 
     def curvature(self, f: Tensor, y: Tensor) -> Tensor:
         """p (1 − p) of two classes.

@@ -102,7 +102,7 @@ class Pinball(Loss):
 
     def slope(self, f: Tensor, y: Tensor) -> Tensor:
         below, above = self.slopes
-        return torch.where(y[:, None] > f, -above, -below).to(f.dtype)
+        return torch.where(y[:, None] > f, torch.full_like(f, -above), torch.full_like(f, -below))
 
 
 @dataclass(frozen=True)
