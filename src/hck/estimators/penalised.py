@@ -124,11 +124,11 @@ class Penalties:
 
     def _solve(self, approximation: Approximation, alpha: float) -> Solved:
         sizes = [problem.loss.columns for problem in self.problems]
-        if not approximation.can_leave_out(sum(sizes)):
+        needed = approximation.factor_bytes(sum(sizes))
+        if needed and not approximation.can_leave_out(sum(sizes)):
             raise MemoryError(
-                "losses other than the squared one keep a factorization, which takes "
-                f"{approximation.factor_bytes(sum(sizes)) / 1e9:.2g} GB, more than memory_budget: lower rank "
-                "or leaf_size, use dtype='float32', or raise memory_budget"
+                f"losses other than the squared one keep a factorization, which takes {needed / 1e9:.2g} GB, "
+                "more than memory_budget: lower rank or leaf_size, use dtype='float32', or raise the budget"
             )
         device = approximation.device
         starts = [None] * len(sizes) if self.start is None else self.start.to(device).split(sizes, 1)

@@ -268,7 +268,7 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
         theta = self.theta_ if theta is None else real_array(theta)
-        rows = np.broadcast_to(theta, self.theta_.shape) if theta.ndim == 1 else theta
+        rows = np.tile(theta, (len(self.theta_), 1)) if theta.ndim == 1 else theta
         if rows.shape != self.theta_.shape:
             raise ValueError(f"theta must be {self.theta_.shape}, or one row of it, got {theta.shape}")
         found = [self._likelihood(number, row) for number, row in enumerate(rows)]

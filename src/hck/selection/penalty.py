@@ -18,7 +18,7 @@ from hck.selection.candidate import Given, Selection, Shape
 from hck.selection.contest import Comparison, Contest
 from hck.selection.work import OF_A_RANK
 
-_STEP, _MOST = 3.0, 8  # factors of alpha that are tried, and how many
+_STEP, _MOST, _USUAL = 3.0, 8, 3  # factors of alpha that are tried, how many at most, and usually
 _GAIN = 0.999  # a step has to lower the loss to
 _PART = 0.3  # of the work
 _PASSES = 0.5  # of the factorizations: trees after the first begin where it ended
@@ -104,7 +104,7 @@ class _Trial:
 
     @classmethod
     def of(cls, problems: Problems, selection: Selection, contest: Contest) -> "_Trial":
-        runs = int(_MOST * _factorizations(problems))
+        runs = int(_USUAL * _factorizations(problems))
         size, leaf = meeting(contest, runs, _PART * contest.limits.work)
         comparison = contest.compare_on(size, Shape(1, leaf, leaf // 8 or 1))
         rows, kind = torch.from_numpy(comparison.rows), contest.settings.approximation
