@@ -184,8 +184,9 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
             return values
         if _are_quantiles(losses):
             return values.sort(1).values if isinstance(values, Tensor) else np.sort(values, 1)
-        found = losses[0].mean(torch.as_tensor(values))
-        return found if isinstance(values, Tensor) else found.numpy()
+        if isinstance(values, Tensor):
+            return losses[0].mean(values)
+        return losses[0].mean(torch.from_numpy(values)).numpy()
 
     def loo_predict(self) -> np.ndarray:
         """Each training target predicted from all others, in closed form; the mean over trees.
