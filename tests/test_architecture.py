@@ -19,6 +19,7 @@ FLOORS = [
     {"hierarchy", "plotting"},
     {"branches"},
     {"approximations"},
+    {"losses"},
     {"process", "conformal"},
     {"selection"},
     {"persistence"},

@@ -8,10 +8,17 @@ from hck.backend.collector import collector_paused
 from hck.errors import NotPositiveDefiniteError, NumericalWarning
 
 if TYPE_CHECKING:
-    from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
+    from hck.estimators import (
+        HCKClassifier,
+        HCKGaussianProcessClassifier,
+        HCKGaussianProcessRegressor,
+        HCKKernelPCA,
+        HCKRegressor,
+    )
 
 __all__ = [
     "HCKClassifier",
+    "HCKGaussianProcessClassifier",
     "HCKGaussianProcessRegressor",
     "HCKKernelPCA",
     "HCKRegressor",
@@ -27,6 +34,7 @@ _MODULES = (
     "estimators",
     "hierarchy",
     "kernels",
+    "losses",
     "metrics",
     "partition",
     "persistence",

@@ -14,7 +14,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
+from hck import (
+    HCKClassifier,
+    HCKGaussianProcessClassifier,
+    HCKGaussianProcessRegressor,
+    HCKKernelPCA,
+    HCKRegressor,
+)
 from hck.kernels import Gaussian, Matern
 from hck.partition import known_partitions
 
@@ -34,6 +40,9 @@ COPIES = dict.fromkeys(OTHER_TREE, "left-out points have copies")
         HCKRegressor(rank=4, kernel="laplace", alpha=0.01, lengthscale=None),
         HCKClassifier(rank=4, partition="kd", alpha=0.01, lengthscale=None),
         HCKGaussianProcessRegressor(max_iter=2, rank=8),
+        HCKRegressor(loss="huber", alpha=0.01, lengthscale=None, rank=128),
+        HCKClassifier(loss="logistic", alpha=0.01, lengthscale=None, rank=128),
+        HCKGaussianProcessClassifier(max_iter=2, rank=8),
     ],
     expected_failed_checks=lambda estimator: (
         OTHER_TREE if estimator.rank == 4 else COPIES if isinstance(estimator, HCKClassifier) else {}

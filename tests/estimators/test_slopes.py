@@ -268,3 +268,18 @@ def test_saved_models_have_them(tmp_path):
     process.save(tmp_path / "process")
     for ours, theirs in zip(load(tmp_path / "process").predict_gradient(Z[:4], True), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+def test_of_other_losses():
+    counts = np.random.default_rng(0).poisson(np.exp(np.sin(Z[:, 0])))
+    model = HCKRegressor("gaussian", lengthscale=1.0, alpha=1.0, loss="poisson", **TREES).fit(Z, counts)
+    x, steps = Z[:9] + 0.01, (1e-5, 1e-5, 1e-5)
+    assert_gradient(model.predict_gradient(x), model.predict, x, steps)
+    mean, lower, upper = model.predict(Z, interval=0.9)
+    np.testing.assert_array_equal(mean, model.predict(Z))
+    assert 0.85 < ((lower <= counts) & (counts <= upper)).mean() < 1
+    given = {"loss": "quantile", "quantile": [0.1, 0.5, 0.9], **TREES}
+    model = HCKRegressor("gaussian", lengthscale=1.0, alpha=1.0, **given).fit(Z, Y - 1e3)
+    assert_gradient(model.predict_gradient(x), model.predict, x, steps)
+    with pytest.raises(ValueError, match="several quantiles are intervals already"):
+        model.predict(Z, interval=0.9)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hck.approximations import make_approximation
-from hck.estimators.training import Ensemble, Equations, Fitted, blend, scale, weigh
+from hck.estimators.training import Ensemble, Equations, Fitted, Solved, blend, scale, weigh
 from hck.kernels import Gaussian
 from hck.points import as_points
 from hck.preparation.scaling import Scaling
@@ -94,7 +94,8 @@ def test_equations(weighted):
     points, kernel = as_points(X), Gaussian(0.5)
     equations = Equations(points, weighed.y, weighed.noise(False), left_out=True)
     approximation = make_approximation("exact", kernel, points, rank=64)
-    function, others = equations.solve(approximation, alpha=0.1)
+    solved = equations.solve(approximation, alpha=0.1)
+    function, others = solved.predictor, solved.left_out
     k, y = kernel(X), weighed.y.numpy()
     noise = np.diag(0.1 / WEIGHT.numpy()) if weighted else 0.1 * np.eye(60)
     np.testing.assert_allclose(function(points), k @ np.linalg.solve(k + noise, y), atol=1e-6)
@@ -104,11 +105,11 @@ def test_equations(weighted):
 
 def test_trees_are_averaged():
     others = [torch.ones(3, 1), 3 * torch.ones(3, 1)]
-    found = Ensemble.of([("a", others[0]), ("b", others[1])])
+    found = Ensemble.of([Solved("a", others[0]), Solved("b", others[1])])
     assert found.members == ["a", "b"]
     assert found.weights is None
     np.testing.assert_array_equal(found.left_out, 2)
-    assert Ensemble.of([("a", None)]).left_out is None
+    assert Ensemble.of([Solved("a", None)]).left_out is None
 
 
 # Blend ---------------------------------------------------------------------------------------------------

@@ -99,6 +99,13 @@ class BranchedRidge(Branched, RidgeEstimator):
     classes_: np.ndarray
     calibration_: Calibration | None
 
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.loss != "squared":
+            raise ValueError(
+                f"loss={self.loss!r} is not possible branch by branch: use 'squared' here, or train in memory"
+            )
+
     def _set_outcome(self, coding: Coding, probes: Probes | None, one_target: bool) -> None:
         """Keep what was found of the targets, and what was predicted of the rows that were left out."""
         calibration, errors, left_out, rows = None, None, None, None

@@ -1,4 +1,6 @@
-"""Classification by kernel ridge regression on ±1, one class against all others."""
+"""Classification by kernel ridge regression on ±1, one class against all others, and by other losses."""
+
+from functools import partial
 
 import numpy as np
 import torch
@@ -12,8 +14,10 @@ from hck.conformal import check_level
 from hck.estimators.base import device_of
 from hck.estimators.intervals import classification_errors, errors_of
 from hck.estimators.parameters import Predictions, Weights, described
+from hck.estimators.penalised import check_loss_of_classes, problems_of_classes, refuse_zero
 from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED, RidgeEstimator
 from hck.estimators.slopes import forest_slopes
+from hck.losses import Logistic
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
 from hck.preparation.coding import check_classes, codes_of, signs
@@ -25,12 +29,18 @@ from hck.selection.loss import Calibration
 class HCKClassifier(ClassifierMixin, RidgeEstimator):
     """Classification with a hierarchically compositional kernel.
 
-    Kernel ridge regression on targets ±1; with more than two classes one against all others, all with one
-    factorization. Trains in O(n r²) time and O(n r) memory.
+    By default kernel ridge regression on targets ±1; with more than two classes one against all others, all
+    with one factorization. Other losses take a few factorizations: kernel logistic regression, and support
+    vector machines with the square of the hinge. Trains in O(n r²) time and O(n r) memory.
 
     Parameters
     ----------
     {ridge}
+    loss : {"squared", "logistic", "squared_hinge", "auto"}, default="squared"
+        What is minimised. ``"logistic"``: −log p(class), where p is a softmax of decision values.
+        ``"squared_hinge"``: ½ max(0, 1 ∓ f)², for which only points inside the margin
+        count; many classes are one against all others. ``"auto"``: logistic, where that predicts left-out
+        points better (by −log p) than calibrated least squares.
 
     Attributes
     ----------
@@ -38,7 +48,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
     calibration_ : hck.selection.loss.Calibration
         From decision values to probabilities.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        The (weighted) mean of the ±1 targets.
+        The (weighted) mean of the ±1 targets, or the constant of the least loss.
+    {steps}
     {residuals}
     {attributes}
 
@@ -77,7 +88,7 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         y : array-like of shape (n_samples,)
             Class labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the squared errors: a point of weight 2 counts as if it were there twice.
+            Weights of the losses: a point of weight 2 counts as if it were there twice.
 
         Returns
         -------
@@ -86,17 +97,25 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         given = X
         X, y = self._validate_training(X, y)
         check_classification_targets(y)
+        check_loss_of_classes(self.loss)
         classes, code = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes, but y has one class only: {classes[0]!r}"
             )
-        fitted = self._train(X, given, signs(code, len(classes)), sample_weight, observed=code)
+        problems = None
+        if self.loss != "squared":
+            refuse_zero(self.alpha)
+            name = "logistic" if self.loss == "auto" else str(self.loss)
+            problems = partial(problems_of_classes, name, code)
+        fitted = self._train(X, given, signs(code, len(classes)), sample_weight, code, problems)
         others, weighed, calibration, errors = fitted.left_out, fitted.weighed, None, None
         if others is not None:
             observed = code[weighed.rows]
             calibration = Calibration.fit(others, observed, weighed.weights)
             errors = classification_errors(calibration(others), observed, weighed.weights)
+        elif any(isinstance(loss, Logistic) for loss in fitted.losses):
+            calibration = Calibration(1.0)
         self._keep(fitted)
         self.classes_, self.calibration_, self._left_out_errors = classes, calibration, errors
         return self
@@ -160,8 +179,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
     def predict_proba(self, X: PointsLike) -> np.ndarray:
         """Probabilities of the classes.
 
-        A softmax of the decision values, with the slope that fits those of left-out training points best.
-        Needs ``leave_one_out=True``.
+        A softmax of the decision values, with the slope that fits those of left-out training points best,
+        which needs ``leave_one_out=True``; without it, those of the logistic loss are taken as they are.
 
         Parameters
         ----------
@@ -216,6 +235,8 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
 
     def loo_decision_function(self) -> np.ndarray:
         """The scores of each training point by all others, in closed form; the mean over trees.
+
+        Of losses other than the squared one they are those of a step of Newton's method from the minimum.
 
         Needs ``leave_one_out=True``.
 

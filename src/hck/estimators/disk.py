@@ -56,6 +56,7 @@ class DiskRidge(BranchedRidge):
         *,
         lengthscale: ArrayLike | None = "auto",
         alpha: float | str = "auto",
+        loss: str = "squared",
         scale: str | None = "auto",
         fit_time: float | str = "balanced",
         leave_one_out: bool = True,
@@ -237,12 +238,14 @@ def _checked(job: Job, known: Any) -> dict[str, Any]:
             known["plan"].n_features,
             known.get("left_out", (np.zeros(0), *2 * (np.zeros((0, columns)),))),
         )
+        of_classes = known["class"] == "DiskHCKClassifier"
+        kind = DiskHCKClassifier if of_classes else DiskHCKRegressor
         agreed = {
-            "class": isinstance(known["coding"], OneAgainstAll) == (known["class"] == "DiskHCKClassifier"),
-            "parameters": {*known["parameters"]} <= {*DiskRidge._get_param_names()},
+            "class": isinstance(known["coding"], OneAgainstAll) == of_classes,
+            "parameters": {*known["parameters"]} <= {*kind._get_param_names()},
             "shape": known["shape"][1] == d and known["shape"][0] > 0,
             "names": names is None or len(names) == d,
-            "is_vector": not known["is_vector"] or columns == 1 or known["class"] == "DiskHCKClassifier",
+            "is_vector": not known["is_vector"] or columns == 1 or of_classes,
             "left_out": fits(probes, tuple[np.ndarray, np.ndarray, np.ndarray])
             and probes[1].shape == probes[2].shape == (len(probes[0]), columns)
             and all(bool(np.isfinite(each).all()) for each in probes),
@@ -265,6 +268,9 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
     Parameters
     ----------
     {ridge}
+    {branched_loss}
+    quantile : float, default=0.5
+        For ``loss="quantile"`` of the estimator in memory.
     {disk}
 
     Attributes
@@ -291,6 +297,33 @@ class DiskHCKRegressor(DiskRidge, HCKRegressor):
 
     _plain = HCKRegressor
 
+    def __init__(
+        self,
+        kernel: str | Kernel = "auto",
+        *,
+        lengthscale: ArrayLike | None = "auto",
+        alpha: float | str = "auto",
+        loss: str = "squared",
+        quantile: float = 0.5,
+        scale: str | None = "auto",
+        fit_time: float | str = "balanced",
+        leave_one_out: bool = True,
+        approximation: str = "hierarchical",
+        n_trees: int | str = "auto",
+        rank: int | str = "auto",
+        leaf_size: int | None = None,
+        partition: str = "random_projection",
+        landmarks: str = "uniform",
+        jitter: float | None = None,
+        device: str | torch.device | None = None,
+        dtype: str = "float64",
+        memory_budget: float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        assign(self, locals())
+
 
 @described
 class DiskHCKClassifier(DiskRidge, HCKClassifier):
@@ -302,6 +335,7 @@ class DiskHCKClassifier(DiskRidge, HCKClassifier):
     Parameters
     ----------
     {ridge}
+    {branched_loss}
     {disk}
 
     Attributes

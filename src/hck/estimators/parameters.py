@@ -79,6 +79,15 @@ rank : "auto" or int, default="auto"
     `leaf_size` is not given, or the mean number of nonzeros of a row.
 {settings}""",
     "process": """
+{process_kernel}
+noise : float or None, default=None
+    λ > 0, the variance of the noise where learning starts. None: a tenth of the variance of y.
+trend : {"zero", "constant", "linear"} or callable, default="constant"
+    The mean function: none, a constant, linear in the features, or linear in those that a function
+    makes of X, as an array of shape (n_samples, n_trends). Its coefficients are estimated by generalised
+    least squares, and their uncertainty is part of that of predictions.
+{process_learning}""",
+    "process_kernel": """
 kernel : str, Kernel or callable, default="matern32"
     A name (one of ``hck.kernels.kernel_names()``), which is multiplied by an output scale and gets a
     lengthscale for each feature; an object of `hck.kernels`, taken as it is, and so its metric if it has
@@ -87,13 +96,8 @@ kernel : str, Kernel or callable, default="matern32"
 lengthscale : float, array-like of shape (n_features,) or None, default=None
     Where learning starts, for a named kernel. None: √n_features standard deviations of each feature.
 ard : bool, default=True
-    Whether a named kernel has a lengthscale for each feature, or one for all.
-noise : float or None, default=None
-    λ > 0, the variance of the noise where learning starts. None: a tenth of the variance of y.
-trend : {"zero", "constant", "linear"} or callable, default="constant"
-    The mean function: none, a constant, linear in the features, or linear in those that a function
-    makes of X, as an array of shape (n_samples, n_trends). Its coefficients are estimated by generalised
-    least squares, and their uncertainty is part of that of predictions.
+    Whether a named kernel has a lengthscale for each feature, or one for all.""",
+    "process_learning": """
 optimizer : {"auto", "lbfgs", "stochastic"} or None, default="auto"
     How to learn. ``"lbfgs"``: L-BFGS, with a tree that is made anew a few times, since cuts follow the
     lengthscales. ``"stochastic"``: Adam with a fresh tree, and fresh points if `learn_size` is less than
@@ -152,6 +156,15 @@ random_state : int, RandomState instance or None, default=None
 verbose : int, default=0
     Whether to show progress.""",
     "partitions": "{" + ", ".join(f'"{name}"' for name in known_partitions()) + "}",
+    "steps": """
+losses_ : list of hck.losses.Loss
+    Those that were minimised, with what was found of them; none for the squared one.
+n_iter_ : int
+    The most steps of Newton's method, or of interior points, that a tree took; 1 for the squared loss.
+gradient_norm_ : float
+    How near the minimum is: the norm of the gradient over that at the intercept, of absolute errors and
+    quantiles the duality gap over the objective; the largest of all trees. A `ConvergenceWarning` tells if it
+    is not small.""",
     "residuals": """
 residuals_ : list of lists of float
     Where the exact kernel was solved with by iteration: the relative residual after each.""",
@@ -162,6 +175,9 @@ n_features_in_ : int
     Number of features seen during fit.
 feature_names_in_ : ndarray of shape (n_features_in_,)
     Names of features seen during fit, if X has feature names that are all strings.""",
+    "branched_loss": """
+loss : {"squared"}, default="squared"
+    Other losses are minimised in memory, on one machine.""",
     "disk": """
 folder : path-like
     Where the model goes, and what it is made of while it is trained: about three times the size of X for each

@@ -1,7 +1,7 @@
 """What a Gaussian process learns, and the likelihood that it learns by."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import torch
@@ -46,6 +46,7 @@ class ProcessLearning(HCKEstimator):
     _space: Space
     _trend: Trend
     _units: Units | None
+    _of_classes: ClassVar[bool] = False  # whether observations are labels
 
     @property
     def _shape(self) -> Shape:
@@ -98,7 +99,9 @@ class ProcessLearning(HCKEstimator):
             return made
 
         def run(how: str, steps: int, start: np.ndarray | None = None) -> Learned:
-            more = Learning(how, steps, self.n_restarts, size, self.jitter, start, bool(self.verbose))
+            more = Learning(
+                how, steps, self.n_restarts, size, self.jitter, start, bool(self.verbose), self._of_classes
+            )
             return learn(space, data, make, rng, more)
 
         if self.optimizer != "auto":

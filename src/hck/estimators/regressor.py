@@ -1,15 +1,41 @@
-"""Kernel ridge regression."""
+"""Kernel ridge regression, and regression by other losses."""
+
+from collections.abc import Sequence
+from functools import partial
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
+from torch import Tensor
 
+from hck.approximations import Iterative
 from hck.backend.checks import require
 from hck.estimators.base import device_of
 from hck.estimators.intervals import around, half_widths, regression_errors
-from hck.estimators.parameters import Predictions, Weights, described
+from hck.estimators.parameters import (
+    KernelLike,
+    LandmarksLike,
+    PartitionLike,
+    Predictions,
+    Weights,
+    assign,
+    described,
+)
+from hck.estimators.penalised import (
+    is_squared,
+    loss_of_numbers,
+    problems_of_numbers,
+    refuse_zero,
+    stand_in,
+)
 from hck.estimators.ridge import SAVED, RidgeEstimator
-from hck.estimators.slopes import forest_slopes
+from hck.estimators.slopes import chained, forest_slopes
+from hck.losses import Loss, Quantile
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike
 
@@ -21,16 +47,29 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
 
     Trains in O(n r²) time and O(n r) memory, where exact kernel ridge regression takes O(n³) and O(n²).
     With a single leaf (``rank`` or ``leaf_size`` at least n) it is exact kernel ridge regression. Targets
-    are centred; several targets share one factorization.
+    are centred; several targets share one factorization. Other losses than the squared one take a few
+    factorizations for each target.
 
     Parameters
     ----------
     {ridge}
+    loss : str or hck.losses.Loss, default="squared"
+        What is minimised, beside the ridge: ``"squared"``, ½ (y − f)², for means; ``"absolute"``, for
+        medians; ``"huber"``, for means that outliers do not move (``hck.losses.Huber(delta)``);
+        ``"quantile"``; ``"poisson"``, for counts, ``"gamma"``, for positive amounts, and ``"tweedie"``, for
+        amounts of which some are 0 (``hck.losses.Tweedie(power)``), of which f is the logarithm of the mean.
+        With ``alpha="auto"`` the ridge is the one that suits the loss.
+    quantile : float or list of float, default=0.5
+        For ``loss="quantile"``: between 0 and 1. Of several, which must ascend, predictions have a column
+        each, and are put into order where they would cross.
 
     Attributes
     ----------
     intercept_ : ndarray of shape (n_targets,)
-        The (weighted) mean of the targets.
+        The (weighted) mean of the targets, or the constant of the least loss.
+    {steps}
+    crossing_ : float
+        The share of training points where quantiles, if there are several, would cross.
     {residuals}
     {attributes}
 
@@ -51,6 +90,38 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
 
     _loss = "squared_error"
     _one_target: bool
+    crossing_: float
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **RidgeEstimator._parameter_constraints,
+        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
+    }
+
+    def __init__(
+        self,
+        kernel: KernelLike = "auto",
+        *,
+        lengthscale: ArrayLike | None = "auto",
+        alpha: float | str = "auto",
+        loss: str | Loss = "squared",
+        quantile: float | Sequence[float] = 0.5,
+        scale: str | None = "auto",
+        fit_time: float | str = "balanced",
+        leave_one_out: bool = True,
+        approximation: str | Iterative = "hierarchical",
+        n_trees: int | str = "auto",
+        rank: int | str = "auto",
+        leaf_size: int | None = None,
+        partition: PartitionLike = "random_projection",
+        landmarks: LandmarksLike = "uniform",
+        jitter: float | None = None,
+        device: str | torch.device | None = None,
+        dtype: str = "float64",
+        memory_budget: float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        assign(self, locals())
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
@@ -71,7 +142,7 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
             Or, if the kernel is a function, a sequence of objects that it takes.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the squared errors: a point of weight 2 counts as if it were there twice.
+            Weights of the losses: a point of weight 2 counts as if it were there twice.
 
         Returns
         -------
@@ -79,12 +150,21 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         """
         given = X
         X, y = self._validate_training(X, y, multi_output=True, y_numeric=True)
-        targets = y.reshape(len(y), -1)
-        fitted = self._train(X, given, targets, sample_weight, observed=targets)
-        weighed = fitted.weighed
-        self._left_out_errors = regression_errors(targets[weighed.rows], fitted.left_out, weighed.weights)
+        losses = loss_of_numbers(self.loss, self.quantile)
+        observed = targets = y.reshape(len(y), -1)
+        problems = None
+        if not is_squared(losses):
+            refuse_zero(self.alpha)
+            problems = partial(problems_of_numbers, losses, observed)
+            targets = stand_in(losses, observed)
+        fitted = self._train(X, given, targets, sample_weight, targets, problems)
         self._keep(fitted)
-        self._one_target = y.ndim == 1
+        self._one_target = y.ndim == 1 and self.forest_.columns == 1
+        values, weighed = fitted.trained.fitted, fitted.weighed
+        several = _are_quantiles(fitted.losses)
+        self.crossing_ = _crossing(values + self.intercept_) if several and values is not None else 0.0
+        others = None if several or fitted.left_out is None else self._observable(fitted.left_out)
+        self._left_out_errors = regression_errors(observed[weighed.rows], others, weighed.weights)
         return self
 
     def predict(self, X: PointsLike, interval: float | None = None) -> Predictions:
@@ -103,7 +183,7 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         Returns
         -------
         mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            A tensor on X's device if X is a tensor.
+            A column for each quantile, if there are several. A tensor on X's device if X is a tensor.
         lower, upper : the same, if `interval` is given
             Then the result is a tuple of the three.
 
@@ -122,10 +202,12 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         True
         """
         if interval is None:
-            values = self._evaluate(X)
+            values = self._observable(self._evaluate(X))
             return values[:, 0] if self._one_target else values
+        if _are_quantiles(self._losses()):
+            raise ValueError("several quantiles are intervals already: use the columns of predict(X)")
         half = half_widths(self, X, interval)  # first: it may be refused
-        parts = around(self._evaluate(X), half)
+        parts = around(self._observable(self._evaluate(X)), half)
         return tuple(each[:, 0] for each in parts) if self._one_target else parts
 
     def predict_gradient(self, X: PointsLike) -> Predictions:
@@ -160,17 +242,45 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         array([[0.21, 1.  ]])
         """
         slopes = forest_slopes(self, X)
+        if self._losses():
+            slopes = chained(slopes, self._evaluate(X), self._observable)
         return slopes[:, :, 0] if self._one_target else slopes
+
+    def _observable(self, values: Predictions) -> Predictions:
+        """Means, medians or quantiles (points, columns), from what the trained functions say."""
+        losses = self._losses()
+        if not losses:
+            return values
+        if _are_quantiles(losses):
+            return values.sort(1).values if isinstance(values, Tensor) else np.sort(values, 1)
+        if isinstance(values, Tensor):
+            return losses[0].mean(values)
+        return losses[0].mean(torch.from_numpy(values)).numpy()
+
+    def _losses(self) -> list[Loss]:
+        """Other than the squared one."""
+        return getattr(self, "losses_", [])  # which models of earlier versions lack
 
     def loo_predict(self) -> np.ndarray:
         """Each training target predicted from all others, in closed form; the mean over trees.
 
-        The lengthscales and alpha are those that were chosen with all points. Needs ``leave_one_out=True``.
+        The lengthscales and alpha are those that were chosen with all points. Of losses other than the
+        squared one they are those of a step of Newton's method from the minimum. Needs
+        ``leave_one_out=True``.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets)
             Without points of weight 0.
         """
-        values = self._left_out_values()
+        values = self._observable(self._left_out_values())
         return values[:, 0] if self._one_target else values
+
+
+def _are_quantiles(losses: list[Loss]) -> bool:
+    return len({loss.level for loss in losses if isinstance(loss, Quantile)}) > 1
+
+
+def _crossing(values: np.ndarray) -> float:
+    """The share of rows that do not ascend."""
+    return float((np.diff(values, axis=1) < 0).any(1).mean())

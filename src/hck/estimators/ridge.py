@@ -2,8 +2,8 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from hck.approximations import Iterative
@@ -26,8 +26,21 @@ from hck.backend.reuse import reusing
 from hck.conformal import LeftOutErrors
 from hck.estimators.base import HCKEstimator
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, Weights, assign
-from hck.estimators.training import Ensemble, Equations, Fitted, Weighed, blend, scale, weigh
+from hck.estimators.penalised import Penalties, Problems, warn_unless_converged
+from hck.estimators.training import (
+    Ensemble,
+    Equations,
+    Fitted,
+    Solve,
+    Solved,
+    Weighed,
+    blend,
+    check_sample_weight,
+    scale,
+    weigh,
+)
 from hck.hierarchy import Forest, TreePredictor
+from hck.losses import Loss as PointLoss
 from hck.partition import Tree
 from hck.points import (
     DensePoints,
@@ -39,15 +52,15 @@ from hck.points import (
     features_of,
     own,
 )
-from hck.preparation.arrays import PointsLike, to_host
+from hck.preparation.arrays import PointsLike
 from hck.preparation.scaling import Scaling
 from hck.selection import Candidate, Observations, Selection
 from hck.selection.anisotropic import MOST_LENGTHSCALES
 from hck.selection.auto import given_kernel, select
 from hck.selection.candidate import Given, Shape
 from hck.selection.contest import Contest
-from hck.selection.isotropic import Units
 from hck.selection.loss import LOSSES, Loss
+from hck.selection.penalty import better_than_squares, penalise
 from hck.selection.work import Limits, allowed_work
 
 _MOST_DENSE = 10**8  # numbers: smaller sparse data are made dense where that is faster
@@ -64,6 +77,10 @@ SAVED = ("forest_", "intercept_", "selection_", "residuals_", "_scaling", "_left
 class RidgeEstimator(HCKEstimator):
     """Kernel ridge regression with a hierarchically compositional kernel, for any targets."""
 
+    loss: str | PointLoss
+    losses_: list[PointLoss]
+    n_iter_: int
+    gradient_norm_: float
     forest_: Forest
     intercept_: np.ndarray
     selection_: Selection
@@ -79,6 +96,7 @@ class RidgeEstimator(HCKEstimator):
         **HCKEstimator._parameter_constraints,
         "lengthscale": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), "array-like", None],
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "loss": [str, PointLoss],
         "scale": [StrOptions({"auto", "standard", "minmax"}), None],
         "fit_time": [StrOptions({"fast", "balanced", "best"}), Interval(Real, 0, None, closed="neither")],
         "leave_one_out": ["boolean"],
@@ -92,6 +110,7 @@ class RidgeEstimator(HCKEstimator):
         *,
         lengthscale: ArrayLike | None = "auto",
         alpha: float | str = "auto",
+        loss: str | PointLoss = "squared",
         scale: str | None = "auto",
         fit_time: float | str = "balanced",
         leave_one_out: bool = True,
@@ -119,40 +138,48 @@ class RidgeEstimator(HCKEstimator):
         targets: np.ndarray,
         sample_weight: Weights,
         observed: np.ndarray,
+        problems: Callable[[np.ndarray, Tensor | None], Problems] | None = None,
     ) -> Fitted:
         """Solve (K_h + α diag(1/weight)) w = targets − intercept, for several targets (n, columns) at once.
 
         X is validated; `given` is X as it came, whose memory is not kept. What was observed, (n, …), is what
-        the loss compares predictions with.
+        the loss compares predictions with. With another loss than the squared one `problems` makes, of rows
+        and their weights, what is minimised instead; then targets only stand in for what was observed.
         """
         with torch.no_grad(), reusing():
             points, rng = self._points(X), check_random_state(self.random_state)
-            weighed = weigh(targets, _check_weights(sample_weight, len(points)))
+            weighed = weigh(targets, check_sample_weight(sample_weight, len(points)))
             points = self._counting(points, weighed)
             scaled = scale(points, self._scale_kind(), self.scale == "auto", self._dtype())
             scaled = replace(scaled, points=own(scaled.points, given))
             noise = weighed.noise(isinstance(self.alpha, str))
             data = weighed.observations(scaled.points, noise)
-            selection = self._select(data, weighed.loss(LOSSES[self._loss], observed), scaled.units, rng)
+            contest = self._contest(data, weighed.loss(LOSSES[self._loss], observed), rng)
+            selection = select(self._given(), contest, scaled.units)
+            equations: Equations | Penalties = Equations(scaled.points, weighed.y, noise, self.leave_one_out)
+            if problems is not None:
+                made = problems(weighed.rows, None if noise is None else 1 / noise)
+                settle = better_than_squares if self.loss == "auto" else penalise
+                if (found := settle(made, selection, self._given(), contest)) is not None:
+                    equations = Penalties(scaled.points, found[0], self.leave_one_out)
+                    weighed, selection = replace(weighed, intercept=equations.intercept), found[1]
             seeds = rng.randint(2**31 - 1, size=int(selection.n_trees)).tolist()
-            equations = Equations(scaled.points, weighed.y, noise, self.leave_one_out)
             shape, others = selection.shape, selection.blend[1:]
             trained = [self._train_trees(equations, selection, shape, seeds)]
             if trained[0].left_out is not None:
                 trained += [self._train_trees(equations, other, shape, seeds) for other in others]
-            return Fitted(blend(trained, selection.blend, weighed), weighed, scaled.scaling, selection)
+            whole = blend(trained, selection.blend, weighed)
+            return Fitted(whole, weighed, scaled.scaling, selection, equations.losses)
 
-    def _select(
-        self, data: Observations, loss: Loss, units: Units, rng: np.random.RandomState
-    ) -> Selection:  # fmt: skip
-        """Choose what was not given."""
+    def _contest(self, data: Observations, loss: Loss, rng: np.random.RandomState) -> Contest:
+        """Where what was not given is chosen."""
         n, device = len(data), data.points.device
         memory = resolve_budget(self.memory_budget, device)
         seconds = math.inf if isinstance(self.fit_time, str) else float(self.fit_time)
         work, deadline = allowed_work(self.fit_time, n, device), time.perf_counter() + seconds
         limits = Limits(work / 2, memory, deadline)
         settings = self._settings(Shape(1, self.leaf_size, 1))  # the rank is that of `_given`, or chosen
-        return select(self._given(), Contest(data, loss, settings, limits, rng), units)
+        return Contest(data, loss, settings, limits, rng)
 
     def _given(self) -> Given:
         """What is not to be chosen."""
@@ -161,20 +188,28 @@ class RidgeEstimator(HCKEstimator):
         )
         n_trees = 1 if self._is_fixed() else n_trees
         blends = self.fit_time == "best" and self.leave_one_out and self.approximation == "hierarchical"
+        blends = blends and self.loss == "squared"
         kernel = given_kernel(self.kernel, self.lengthscale)
         return Given(kernel, None if alpha is None else float(alpha), rank, n_trees, blends)
 
     def _train_trees(
-        self, equations: Equations, chosen: Selection | Candidate, shape: Shape, seeds: list[int]
+        self, equations: Equations | Penalties, chosen: Selection | Candidate, shape: Shape, seeds: list[int]
     ) -> Ensemble:
         """Solve for each tree, or for what else stands in for the chosen kernel."""
-        solve = partial(equations.solve, alpha=chosen.alpha)
         settings = self._settings(shape)
-        return Ensemble.of(for_each_tree(solve, chosen.kernel, equations.points, settings, seeds))
+
+        def trees(solve: Solve, seeds: list[int]) -> list[Solved]:
+            return for_each_tree(solve, chosen.kernel, equations.points, settings, seeds)
+
+        return Ensemble.of(equations.train(trees, chosen.alpha, seeds))
 
     def _keep(self, fitted: Fitted) -> None:
         """Set the fitted attributes."""
-        members = fitted.trained.members
+        members, certificates = fitted.trained.members, fitted.trained.certificates
+        warn_unless_converged(certificates)
+        self.losses_ = fitted.losses
+        self.n_iter_ = max([each.n_iter for each in certificates], default=1)
+        self.gradient_norm_ = max([each.gradient for each in certificates], default=0.0)
         self.trees_ = [member.tree for member in members if isinstance(member, TreePredictor)]
         self.forest_ = Forest(members, fitted.trained.weights)
         self.intercept_ = fitted.weighed.intercept.numpy()
@@ -291,13 +326,3 @@ def check_rows(name: str, rows: np.ndarray) -> int:
     check_indices(name, torch.from_numpy(rows), 2**62, None)
     require(bool((np.diff(rows) > 0).all()), f"{name} must ascend")
     return len(rows)
-
-
-def _check_weights(weight: Weights, n: int) -> Tensor | None:
-    if weight is None:
-        return None
-    array = to_host(weight)
-    array = _check_sample_weight(array, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
-    if not array.any():
-        raise ValueError("all sample weights are zero: at least one point must count")
-    return torch.tensor(array, dtype=torch.float64, device="cpu")

@@ -1,5 +1,6 @@
 """Gradients of predictions by the columns of X, in the units that X has."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -32,6 +33,17 @@ def forest_slopes(model: "RidgeEstimator", X: PointsLike) -> Predictions:
     verbose = bool(model.verbose)
     slopes = torch.cat([model.forest_.slope(model._placed(part), verbose) for part in model._parts(X)])
     return model._out(X, by_columns(model, model._scaling.back(slopes)))
+
+
+def chained(slopes: Predictions, values: Predictions, observable: Callable[[Tensor], Tensor]) -> Predictions:
+    """Gradients (points, columns of X, columns) of what is made of values (points, columns), row by row."""
+    known, at = (each if isinstance(each, Tensor) else torch.from_numpy(each) for each in (slopes, values))
+    with torch.enable_grad():
+        leaves = at.detach().clone().requires_grad_()
+        made = observable(leaves).sum(0)
+    rows = [torch.autograd.grad(each, leaves, retain_graph=True)[0] for each in made]
+    found = torch.einsum("pdk,jpk->pdj", known, torch.stack(rows).to(known))
+    return found if isinstance(slopes, Tensor) else found.numpy()
 
 
 def by_columns(model: HCKEstimator, slopes: Tensor) -> Tensor:

@@ -3,17 +3,24 @@
 What is selected between scaling and training is the business of `hck.selection`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import torch
+from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
 from hck.approximations import Approximation, Predictor
+from hck.estimators.parameters import Weights
 from hck.hierarchy import TreePredictor, share_points
 from hck.hierarchy.extremes import extremes, warn_of_rounding
+from hck.losses import Certificate
+from hck.losses import Loss as PointLoss
 from hck.points import Points
+from hck.preparation.arrays import to_host
 from hck.preparation.scaling import Scaling, other_units
 from hck.selection import Candidate, Observations, Selection
 from hck.selection.isotropic import Units
@@ -62,6 +69,17 @@ class Weighed:
         return InUnits(inner, self.spread.numpy(), self.intercept.numpy())
 
 
+def check_sample_weight(weight: Weights, n: int) -> Tensor | None:
+    """Weights (n,), none negative and not all 0, or an error."""
+    if weight is None:
+        return None
+    array = to_host(weight)
+    array = _check_sample_weight(array, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
+    if not array.any():
+        raise ValueError("all sample weights are zero: at least one point must count")
+    return torch.tensor(array, dtype=torch.float64, device="cpu")
+
+
 def weigh(targets: np.ndarray, weight: Tensor | None) -> Weighed:
     """Centre the targets (n, columns); a point that counts for nothing is not there."""
     y, rows = torch.tensor(targets, dtype=torch.float64, device="cpu"), np.arange(len(targets))
@@ -93,6 +111,20 @@ def scale(points: Points, kind: str | None, other: bool, dtype: torch.dtype) -> 
 
 
 @dataclass(frozen=True)
+class Solved:
+    """What one tree, or what else stands in for the kernel, makes of the equations."""
+
+    predictor: Predictor
+    left_out: Tensor | None  # (n, columns): what it would say of points without them
+    certificates: list[Certificate] = field(default_factory=list)  # of losses that take steps
+    fitted: Tensor | None = None  # (n, columns), of these: at the points themselves
+
+
+Solve = Callable[[Approximation], Solved]
+Trees = Callable[[Solve, list[int]], list[Solved]]  # does some work for a tree of each seed
+
+
+@dataclass(frozen=True)
 class Equations:
     """(K̃ + α diag(noise)) w = y (n, columns), for any K̃ that stands in for the kernel matrix.
 
@@ -103,14 +135,19 @@ class Equations:
     y: Tensor
     noise: Tensor | None
     left_out: bool
+    losses: ClassVar[list[PointLoss]] = []  # beyond the squared one
 
-    def solve(self, approximation: Approximation, alpha: float) -> tuple[Predictor, Tensor | None]:
-        """The trained function, and what it would say of points without them: shape (n, columns)."""
+    def train(self, trees: Trees, alpha: float, seeds: list[int]) -> list[Solved]:
+        """For each tree."""
+        return trees(partial(self.solve, alpha=alpha), seeds)
+
+    def solve(self, approximation: Approximation, alpha: float) -> Solved:
+        """For one tree."""
         noise = alpha if self.noise is None else alpha * self.noise
         found, others = approximation.ridge(noise, self.y, self.left_out)
         found = share_points(found, self.points) if isinstance(found, TreePredictor) else found
         warn_of_rounding([extremes(found, self.points, self.y)])
-        return found, None if others is None else others.double().cpu()
+        return Solved(found, None if others is None else others.double().cpu())
 
 
 @dataclass(frozen=True)
@@ -123,12 +160,20 @@ class Ensemble:
     members: list[Predictor]
     left_out: np.ndarray | None = None
     weights: list[float] | None = None
+    certificates: list[Certificate] = field(default_factory=list)
+    fitted: np.ndarray | None = None  # (n, columns), where certificates are
 
     @classmethod
-    def of(cls, solved: Sequence[tuple[Predictor, Tensor | None]]) -> "Ensemble":
+    def of(cls, solved: Sequence[Solved]) -> "Ensemble":
         """A mean of all."""
-        others = [each for _, each in solved if each is not None]
-        return cls([member for member, _ in solved], torch.stack(others).mean(0).numpy() if others else None)
+        others, fitted = (_mean([getattr(each, name) for each in solved]) for name in ("left_out", "fitted"))
+        certificates = [certificate for each in solved for certificate in each.certificates]
+        return cls([each.predictor for each in solved], others, None, certificates, fitted)
+
+
+def _mean(values: list[Tensor | None]) -> np.ndarray | None:
+    known = [each for each in values if each is not None]
+    return torch.stack(known).mean(0).numpy() if known else None
 
 
 def blend(trained: list[Ensemble], candidates: list[Candidate], weighed: Weighed) -> Ensemble:
@@ -160,6 +205,7 @@ class Fitted:
     weighed: Weighed
     scaling: Scaling
     selection: Selection
+    losses: list[PointLoss] = field(default_factory=list)  # none: least squares
 
     @property
     def left_out(self) -> np.ndarray | None:

@@ -27,7 +27,15 @@ Method: TypeAlias = Callable[..., Any]
 
 FITS = ("fit", "fit_transform", "partial_fit")
 READS = (
-    *("predict", "predict_proba", "decision_function", "transform", "inverse_transform", "score"),
+    *(
+        "predict",
+        "predict_latent",
+        "predict_proba",
+        "decision_function",
+        "transform",
+        "inverse_transform",
+        "score",
+    ),
     *("loo_predict", "loo_decision_function", "loo_metrics", "sample_prior", "sample_posterior"),
     *("predict_gradient", "predict_set", "sample_y", "draw_functions"),
     *("log_marginal_likelihood", "standard_errors", "plot_history", "save", "to_local"),

@@ -31,6 +31,7 @@ from hck.conformal import LeftOutErrors
 from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import check_landmarks, lay_out
 from hck.kernels import CallableKernel, Kernel, Product, Scaled, Sum, kernel_classes
+from hck.losses import Absolute, Gamma, Huber, Logistic, Poisson, Quantile, Squared, SquaredHinge, Tweedie
 from hck.partition import Landmarks, Tree, cutter_classes
 from hck.partition.centres import CentreRule
 from hck.partition.hyperplane import HyperplaneRule
@@ -195,7 +196,7 @@ def _make_categories(parts: Parts, place: Place) -> Categories:
 ESTIMATORS: dict[type, DeviceOf] = {}  # and where a fitted one computes
 
 # Beside parameters: kernels as plain numbers, which `fit` keeps in the CPU's memory.
-_ON_HOST = ("kernel_", "selection_", "_space")
+_ON_HOST = ("kernel_", "kernels_", "selection_", "_space")
 _FITTED = ("trees_", "_objects", "_categories")  # of all
 
 
@@ -251,6 +252,7 @@ _DATACLASSES: tuple[type, ...] = (
     *(Fourier, Nystrom, Pattern, Taper, Tapered),
     *(Blocks, Landmarks, Tree),
     *(Centred, Message, OneAgainstAll, Piece, Trunk),
+    *(Absolute, Gamma, Huber, Logistic, Poisson, Quantile, Squared, SquaredHinge, Tweedie),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
     *(Calibration, Candidate, Iterative, LeftOutErrors, Parameter, Scaling, Selection, Settings, Space),
     *(Trend, Units),

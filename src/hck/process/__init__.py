@@ -1,7 +1,8 @@
 """Gaussian processes over any approximation of a kernel: likelihood, mean, uncertainty, left-out, draws."""
 
+from hck.process.laplace import Laplace, laplace
 from hck.process.likelihood import log_likelihood
 from hck.process.mixture import Mixture, MixtureFunctions
 from hck.process.process import Process
 
-__all__ = ["Mixture", "MixtureFunctions", "Process", "log_likelihood"]
+__all__ = ["Laplace", "Mixture", "MixtureFunctions", "Process", "laplace", "log_likelihood"]

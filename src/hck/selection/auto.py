@@ -50,10 +50,10 @@ def select(given: Given, contest: Contest, units: Units) -> Selection:
     """Choose what is not given, with the limits of the contest; training may take as much again."""
     start, name = time.perf_counter(), str(contest.settings.approximation)
     if isinstance(given.kernel, Kernel) and given.alpha is not None:
-        shape, _ = _shape(given, contest)
+        shape, _ = shape_of(given, contest)
         return Selection(given.kernel, given.alpha, **asdict(shape), approximation=name)
     best, met, notes = choose(contest, given.kernel, given.alpha, units)
-    shape, blends = _shape(given, contest)
+    shape, blends = shape_of(given, contest)
     if given.alpha is None and name in OF_A_RANK:
         best.alpha = _refine(best, contest, shape)
         notes.append(f"with this approximation: alpha {best.alpha:.3g}")
@@ -67,13 +67,16 @@ def select(given: Given, contest: Contest, units: Units) -> Selection:
     return found
 
 
-def _shape(given: Given, contest: Contest) -> tuple[Shape, bool]:
-    """The size of what is trained, and whether several candidates are: each has half of the work then."""
+def shape_of(given: Given, contest: Contest, passes: float = 1.0) -> tuple[Shape, bool]:
+    """The size of what is trained, and whether several candidates are: each has half of the work then.
+
+    Training takes so many passes over a tree.
+    """
     points, limits = contest.data.points, contest.limits
     work = limits.work
     if contest.pace and limits.deadline < math.inf:
         work = max((limits.deadline - time.perf_counter()) * contest.pace, 0.2 * work)
-    limits = replace(limits, work=_PART * work)
+    limits = replace(limits, work=_PART * work / passes)
     shape = final_shape(given, contest.settings, points, limits)
     if not given.blends:
         return shape, False
@@ -138,7 +141,7 @@ def meet(
     contest: Contest, candidates: list[Candidate], factors: tuple[float, ...], work: float
 ) -> list[Candidate]:
     """Compare candidates on more points and with larger leaves, with multiples of alpha; the best first."""
-    size, leaf = _meeting(contest, len(candidates) * len(factors), work)
+    size, leaf = meeting(contest, len(candidates) * len(factors), work)
     trees = 1 if leaf == size else _TREES
     comparison, start = contest.compare_on(size, Shape(trees, leaf, leaf // 8 or 1)), time.perf_counter()
     met = [tune_ridge(comparison, candidate, factors) for candidate in candidates]
@@ -151,7 +154,7 @@ def _width(contest: Contest) -> int:
     return contest.data.points.values_per_point or UNKNOWN
 
 
-def _meeting(contest: Contest, runs: int, work: float) -> tuple[int, int]:
+def meeting(contest: Contest, runs: int, work: float) -> tuple[int, int]:
     """How many points so many runs with work and memory allow, and how large their leaves may be.
 
     All points, if possible; then larger leaves; but 2000 points at least, if there are as many.

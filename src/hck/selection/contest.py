@@ -30,6 +30,7 @@ class Comparison:
     """Some observations, and trees over them, one for each seed: the same for all kernels."""
 
     some: Observations
+    rows: np.ndarray  # which of all they are
     counted: np.ndarray  # which of them are predicted
     loss: Loss  # of these predictions
     settings: Settings
@@ -106,9 +107,8 @@ class Contest:
         if not len(counted):
             counted = np.arange(len(rows))
         seeds = self.rng.randint(2**31 - 1, size=int(shape.n_trees)).tolist()
-        return Comparison(
-            some, counted, self.loss.take(rows[counted]), shape.apply(self.settings), seeds
-        )  # fmt: skip
+        loss = self.loss.take(rows[counted])
+        return Comparison(some, rows, counted, loss, shape.apply(self.settings), seeds)
 
     def _near(self, size: int) -> np.ndarray:
         points, n = self.data.points, len(self.data)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from torch import Tensor
 
 from hck.approximations import Approximation
 from hck.backend.interrupts import interruptible
 from hck.kernels import Kernel
 from hck.points import DensePoints, Points, VectorPoints
-from hck.process import log_likelihood
+from hck.process import laplace, log_likelihood
 from hck.selection.maximise import Effort, Function, Learned, climb, maximise_in_rounds
 from hck.selection.observations import Observations
 from hck.selection.space import Space
@@ -32,6 +33,7 @@ class Learning:
     jitter: float | None = None
     start: np.ndarray | None = None  # theta, if not that of the space
     verbose: bool = False
+    of_classes: bool = False  # whether observations are labels 0 and 1, of Laplace's approximation
 
 
 @interruptible
@@ -55,6 +57,17 @@ def evaluate(
 
 
 @interruptible
+@torch.no_grad()
+def evaluate_classes(
+    space: Space, source: Approximation, y: Tensor, theta: ArrayLike, jitter: float | None = None
+) -> tuple[float, np.ndarray]:
+    """The same of labels 0 and 1 (n,), by Laplace's approximation."""
+    kernel, _, tensors = space.tensors_at(theta, source.device, source.dtype)
+    found = laplace(source.with_kernel(kernel, jitter), y, tensors)
+    return found.value, space.log_gradient(theta, found.gradient)
+
+
+@interruptible
 def learn(
     space: Space,
     data: Observations,
@@ -71,7 +84,10 @@ def learn(
     observed = size * data.columns.shape[1]
 
     def value(source: Approximation, part: Observations, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        found, gradient = evaluate(space, source, part, theta, how.jitter)
+        if how.of_classes:
+            found, gradient = evaluate_classes(space, source, part.y, theta, how.jitter)
+        else:
+            found, gradient = evaluate(space, source, part, theta, how.jitter)
         prior, slope = space.log_prior(theta)
         return (found + prior) / observed, (gradient + slope) / observed
 

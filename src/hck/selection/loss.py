@@ -35,6 +35,11 @@ class Loss(ABC):
         """The loss of some of the observations."""
         return type(self)(self.observed[rows], None if self.weight is None else self.weight[rows])
 
+    @property
+    def plain(self) -> "Loss":
+        """The loss of predictions in the unit of the observations."""
+        return self
+
     @abstractmethod
     def __call__(self, predicted: np.ndarray) -> float: ...
 
@@ -69,6 +74,10 @@ class InUnits(Loss):
     def __init__(self, loss: Loss, spread: np.ndarray, centre: np.ndarray) -> None:
         self.loss, self.spread, self.centre = loss, spread, centre
         self.margin = loss.margin
+
+    @property
+    def plain(self) -> Loss:
+        return self.loss.plain
 
     def take(self, rows: np.ndarray) -> "InUnits":
         return InUnits(self.loss.take(rows), self.spread, self.centre)

@@ -38,6 +38,7 @@ class RidgeOnCluster(OnCluster, BranchedRidge):
         *,
         lengthscale: ArrayLike | None = "auto",
         alpha: float | str = "auto",
+        loss: str = "squared",
         scale: str | None = "auto",
         fit_time: float | str = "balanced",
         leave_one_out: bool = True,
@@ -130,6 +131,9 @@ class DaskHCKRegressor(RidgeOnCluster, HCKRegressor):
     Parameters
     ----------
     {ridge}
+    {branched_loss}
+    quantile : float, default=0.5
+        For ``loss="quantile"`` of the estimator in memory.
     {cluster}
 
     Attributes
@@ -161,6 +165,34 @@ class DaskHCKRegressor(RidgeOnCluster, HCKRegressor):
 
     _plain = HCKRegressor
 
+    def __init__(
+        self,
+        kernel: str | Kernel = "auto",
+        *,
+        lengthscale: ArrayLike | None = "auto",
+        alpha: float | str = "auto",
+        loss: str = "squared",
+        quantile: float = 0.5,
+        scale: str | None = "auto",
+        fit_time: float | str = "balanced",
+        leave_one_out: bool = True,
+        approximation: str = "hierarchical",
+        n_trees: int | str = "auto",
+        rank: int | str = "auto",
+        leaf_size: int | None = None,
+        partition: str = "random_projection",
+        landmarks: str = "uniform",
+        jitter: float | None = None,
+        device: str | torch.device | None = None,
+        dtype: str = "float64",
+        memory_budget: float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        client: Client | None = None,
+        n_branches: int | None = None,
+    ) -> None:
+        assign(self, locals())
+
 
 @described
 class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
@@ -171,6 +203,7 @@ class DaskHCKClassifier(RidgeOnCluster, HCKClassifier):
     Parameters
     ----------
     {ridge}
+    {branched_loss}
     {cluster}
 
     Attributes
