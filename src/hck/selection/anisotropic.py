@@ -109,8 +109,9 @@ def principal(points: DensePoints, unit: float | Tensor) -> Tensor:
 
     Points times these are in such units, too.
     """
-    every = torch.linspace(0, len(points) - 1, min(len(points), _SAMPLE), dtype=torch.float64).long()
-    x = points.x[every.to(points.device)].double().cpu() * unit
+    count = min(len(points), _SAMPLE)
+    every = torch.linspace(0, len(points) - 1, count, dtype=torch.float64, device=points.device).long()
+    x = points.x[every].double().cpu() * unit
     _, vectors = torch.linalg.eigh(torch.cov(x.T))
     found = vectors[:, -_DIRECTIONS:].flip(1)
     return found * (unit[:, None] if isinstance(unit, Tensor) and unit.ndim else unit)
