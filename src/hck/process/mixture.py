@@ -1,7 +1,8 @@
 """Several trees over the same observations, taken together."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,23 +12,38 @@ from hck.backend.random import Random
 from hck.hierarchy.leave_one_out import LeftOut
 from hck.points import PointsLike
 from hck.process.process import Process
+from hck.process.spread import Spread, calibrate
 
 
 @dataclass
 class Mixture:
-    """Gaussian processes with the same kernel on different trees, each as likely as the others.
+    """Gaussian processes with the same kernel on different trees.
 
-    Which tree is right is not known, so that a prediction is a mixture: its mean is the mean of the trees'
-    means, and its variance the mean of their variances plus the variance of their means. The second part is
-    what the partition itself contributes to the uncertainty; it is large next to cuts.
+    The mean of a prediction is the mean of the trees' means. Its variance is made of the mean of their
+    variances and of the variance of their means, which is large next to cuts, each times a factor (`spread`).
+    Factors of 1 are those of a mixture of trees of which one, not known which, is right. But the mean is
+    nearer to the truth than the trees are: `calibrated` has the factors that fit left-out observations best.
     """
 
     members: list[Process]
+    spread: Spread = field(default_factory=Spread)
 
     def validate(self) -> None:
         require(len(self.members) > 0, "members must not be empty")
         shapes = {(each.y.shape, each.y.dtype) for each in self.members}
         require(len(shapes) == 1, "members must be of the same observations")
+
+    def calibrated(self, rows: np.ndarray | None = None, known_noise: bool = False) -> "Mixture":
+        """The same with variances by leave-one-out; `rows` are observations to go by, if not all.
+
+        As it is where equations are solved by iteration, since nothing is left out then.
+        """
+        if not all(member.factorization.has_left_out for member in self.members):
+            return self
+        first = self.members[0]
+        return replace(
+            self, spread=calibrate(first.y[:, 0], self._left_out(), first.noise, rows, known_noise)
+        )
 
     @property
     def log_likelihood(self) -> float:
@@ -48,39 +64,50 @@ class Mixture:
     def variance(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> tuple[Tensor, Tensor]:
         """The mean and the variance at new points; see `Process.variance`."""
         means = [member.predict(x, trend, verbose) for member in self.members]
-        return mix(means, [member.variance(x, trend, verbose) for member in self.members])
+        return mix(means, [member.variance(x, trend, verbose) for member in self.members], self.spread)
 
     @interruptible
     def covariance(self, x: PointsLike, trend: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the covariances at new points; see `Process.covariance`."""
         within = _mean([member.covariance(x, trend) for member in self.members])  # first: it may be refused
         means = torch.stack([member.predict(x, trend) for member in self.members])
-        apart = means - means.mean(0)
-        return means.mean(0), within + apart.mT @ apart / len(means)
+        apart, spread = means - means.mean(0), self.spread
+        between = apart.mT @ apart / len(means)
+        return means.mean(0), spread.function * within + spread.between * between
 
     @interruptible
     def leave_one_out(self) -> LeftOut:
         """Every observation predicted from all others."""
-        left_out = [member.leave_one_out() for member in self.members]
-        return LeftOut(*mix([one.mean for one in left_out], [one.variance for one in left_out]))
+        left_out, noise = self._left_out(), self.members[0].noise
+        latent = [(one.variance - noise).clamp_min(0) for one in left_out]
+        mean, variance = mix([one.mean for one in left_out], latent, self.spread)
+        return LeftOut(mean, variance + self.spread.noise * noise)
+
+    def _left_out(self) -> list[LeftOut]:
+        return [member.leave_one_out() for member in self.members]
 
     @interruptible
     def sample(self, x: PointsLike, trend: Tensor, count: int, random: Random) -> Tensor:
-        """Draws at new points, each from a tree drawn at random; see `Process.sample`."""
+        """Draws at new points, each of a tree drawn at random; see `Process.sample`.
+
+        Around the mean of all trees, and with the covariances that `covariance` has.
+        """
         which = random.child(0).integers(len(self.members), count, self.members[0].y.device)
         counts = torch.bincount(which, minlength=len(self.members)).tolist()
-        drawn = [
-            member.sample(x, trend, number, random.child(1 + i))
-            for i, (member, number) in enumerate(zip(self.members, counts, strict=True))
-            if number
-        ]
+        means = [member.predict(x, trend)[:, None] for member in self.members]
+        centre, (inside, apart) = _mean(means), (self.spread.function**0.5, self.spread.between**0.5)
+        drawn = []
+        for i, (member, number) in enumerate(zip(self.members, counts, strict=True)):
+            if number:
+                values = member.sample(x, trend, number, random.child(1 + i))
+                drawn.append(centre + inside * (values - means[i]) + apart * (means[i] - centre))
         return torch.cat(drawn, 1)[:, which.argsort(stable=True).argsort()]
 
 
-def mix(means: list[Tensor], variances: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """The mean and the variance of a mixture, given those of its members: within each, and between them."""
+def mix(means: list[Tensor], variances: list[Tensor], spread: Spread) -> tuple[Tensor, Tensor]:
+    """The mean and the variance of the function, given those of each tree."""
     every = torch.stack(means)
-    return every.mean(0), _mean(variances) + every.var(0, correction=0)
+    return every.mean(0), spread.function * _mean(variances) + spread.between * every.var(0, correction=0)
 
 
 def _mean(parts: list[Tensor]) -> Tensor:
