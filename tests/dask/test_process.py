@@ -15,15 +15,8 @@ from hck.process import Mixture, Process
 
 pytestmark = pytest.mark.usefixtures("one_thread", "client")
 
-GIVEN = {
-    "rank": 12,
-    "leaf_size": 30,
-    "n_branches": 4,
-    "learn_size": 200,
-    "max_iter": 2,
-    "random_state": 0,
-    "kernel": "matern32",
-}
+GIVEN = {"kernel": "matern32", "rank": 12, "leaf_size": 30, "n_branches": 4}
+GIVEN |= {"learn_size": 200, "max_iter": 2, "random_state": 0}
 
 
 def squares(x):

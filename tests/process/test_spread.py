@@ -37,9 +37,8 @@ def test_factors_are_found(factors):
 def test_no_other_factors_have_a_larger_density():
     y, left_out, noise = observed(0.7, 1.3, 0.8)
     found = calibrate(y, left_out, noise)
-    mean, between = (
-        f(torch.stack([each.mean for each in left_out])) for f in (lambda m: m.mean(0), _variance)
-    )
+    means = torch.stack([each.mean for each in left_out])
+    mean, between = means.mean(0), _variance(means)
     latent, square = left_out[0].variance - noise, (y - mean) ** 2
 
     def negative(factors):

@@ -39,9 +39,9 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
 
     y = trend(x) + f(x) + noise, where f is a Gaussian process. What is not given is chosen within `fit_time`:
     kernel and metric by the observations that they predict, their variance and how wide intervals are by
-    leave-one-out. Parameters of a kernel that is given are those of the largest likelihood, which is exact for
-    the hierarchical kernel. Training takes O(n r²) time and O(n r) memory, a prediction O(n₀ + r), and
-    O(n₀² + r²) with its standard deviation. With a single leaf, as small data have it, it is an exact process.
+    leave-one-out. Parameters of a kernel that is given are those of the largest likelihood, which is exact
+    for the hierarchical kernel. Training takes O(n r²) time and O(n r) memory, a prediction O(n₀ + r), and
+    O(n₀² + r²) with its standard deviation. With a single leaf, as small data have it, the process is exact.
 
     Parameters
     ----------
@@ -57,10 +57,10 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         The logarithms of what was learned; `theta_names_` says of which parameters.
     theta_names_ : list of str
     history_ : list of float
-        The objective, per observation, at each step of learning by likelihood; `n_iter_` is their number. Where
-        candidates competed instead, the log-likelihood of the best.
+        The objective, per observation, at each step of learning by likelihood; `n_iter_` is their number.
+        Where candidates competed instead, the log-likelihood of the best.
     selection_ : hck.selection.Selection
-        What was chosen, and why: sizes, and candidates if some competed, whose kernels are of scaled features.
+        What was chosen, and why: sizes, and candidates if some competed, with kernels of scaled features.
     coefficients_ : ndarray of shape (n_trends,)
         Of the trend: the intercept, and then the slopes.
     log_marginal_likelihood_value_ : float

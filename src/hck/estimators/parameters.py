@@ -100,16 +100,16 @@ trend : {"zero", "constant", "linear"} or callable, default="constant"
 fit_time : {"fast", "balanced", "best"} or float, default="balanced"
     How long a fit may take, where something is chosen: seconds, or a name, as for `HCKRegressor`.
 calibrate : {"auto", "loo"} or None, default="auto"
-    Whether standard deviations are scaled by leave-one-out: the parts of a variance, which are the function's,
-    the noise and what trees differ by, are multiplied so that left-out observations are most probable, and
-    94 to 96 % of them are within 95 % intervals. ``"auto"``: where candidates competed, and for several trees,
-    whose mean is nearer to the truth than each of them is. None: never, so that trees form a mixture.
+    Whether standard deviations are scaled by leave-one-out: the parts of a variance, which are that of the
+    function, the noise and what trees differ by, are multiplied so that left-out observations are most
+    probable, and 94 to 96 % of them are within 95 % intervals. ``"auto"``: where candidates competed, and for
+    several trees, whose mean is nearer to the truth than they are. None: never; then trees form a mixture.
 optimizer : {"auto", "lbfgs", "stochastic"} or None, default="auto"
-    How to learn by likelihood. ``"lbfgs"``: L-BFGS, with a tree that is made anew a few times, since cuts follow the
-    lengthscales. ``"stochastic"``: Adam with a fresh tree, and fresh points if `learn_size` is less than
-    n, at every step, which does not fit one partition's artefacts. ``"auto"``: one half of the
-    iterations stochastic, the other L-BFGS; all of them L-BFGS if the points to learn on fit into one
-    leaf. None: do not learn. All but "auto" learn by likelihood where the kernel is "auto", too.
+    How to learn by likelihood. ``"lbfgs"``: L-BFGS, with a tree that is made anew a few times, since cuts
+    follow the lengthscales. ``"stochastic"``: Adam with a fresh tree, and fresh points if `learn_size` is
+    less than n, at every step, which does not fit one partition's artefacts. ``"auto"``: one half of the
+    iterations stochastic, the other L-BFGS; all of them L-BFGS if the points to learn on fit into one leaf.
+    None: do not learn. All but "auto" learn by likelihood where the kernel is "auto", too.
 max_iter : int, default=100
     The most iterations of L-BFGS; the number of steps of Adam.
 n_restarts : int, default=0

@@ -66,11 +66,10 @@ class ProcessChoice(HCKEstimator):
 
     def _chooses(self) -> bool:
         """Whether candidates compete: where nothing is given that is learned by likelihood, or not at all."""
-        asked = (
-            self.optimizer == "auto" and isinstance(self.kernel, str) and self.kernel == "auto" and self.ard
-        )
-        given = (self.bounds, self.priors, self._starting_noise())
-        return asked and isinstance(self.lengthscale, str) and all(each is None for each in given)
+        asked = (self.optimizer, self.kernel, self.lengthscale)
+        if not all(isinstance(each, str) and each == "auto" for each in asked) or not self.ard:
+            return False
+        return self.bounds is None and self.priors is None and self._starting_noise() is None
 
     def _starting_noise(self) -> float | None:
         """The variance of the noise that was given."""
@@ -143,7 +142,9 @@ class ProcessChoice(HCKEstimator):
         if factor is not None and isinstance(kernel, Stationary):
             kernel = kernel.before(factor.cpu())
         kernel, noise = variance * kernel, variance * found.alpha
-        sizes = {"n_trees": shape.n_trees, "leaf_size": shape.leaf_size, "rank": shape.rank}
-        selection = replace(found, kernel=kernel, alpha=noise, **sizes)
+        n_trees, leaf_size, rank = shape.n_trees, shape.leaf_size, shape.rank
+        selection = replace(
+            found, kernel=kernel, alpha=noise, n_trees=n_trees, leaf_size=leaf_size, rank=rank
+        )
         space = Space.of(kernel, noise, scale=float(spread) ** 2)
         return Chosen(kernel, noise, selection, seeds, space, space.start, [], contest.held)

@@ -157,10 +157,8 @@ class Stationary(Kernel):
         """
         if self.metric is not None:
             return self._with({"metric": self.metric * factor.to(self.metric)[:, None]})
-        scale = self.lengthscale
-        return self._with(
-            {"lengthscale": (scale.to(factor) if isinstance(scale, Tensor) else scale) / factor}
-        )
+        scale = self.lengthscale.to(factor) if isinstance(self.lengthscale, Tensor) else self.lengthscale
+        return self._with({"lengthscale": scale / factor})
 
     def tensors(self) -> list[Tensor]:
         return requiring_gradient(*self.parameters().values(), self.metric)

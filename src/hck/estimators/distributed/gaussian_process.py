@@ -54,9 +54,9 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
     """Gaussian process regression with a hierarchically compositional kernel, on a Dask cluster.
 
     As `hck.HCKGaussianProcessRegressor`, for data that are spread over machines; see `DaskHCKRegressor`.
-    Parameters are chosen or learned on the client, on `learn_size` points (auto: 20,000) that are drawn at random
-    from all, and so are sizes and the calibration of standard deviations; then all points are conditioned on,
-    where they are. Draws, leave-one-out predictions and covariances between points
+    Parameters are chosen or learned on the client, on `learn_size` points (auto: 20,000) that are drawn at
+    random from all, and so are sizes and the calibration of standard deviations; then all points are
+    conditioned on, where they are. Draws, leave-one-out predictions and covariances between points
     are there after `to_local`.
 
     Parameters
