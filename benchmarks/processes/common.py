@@ -57,6 +57,7 @@ def score(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[str, float]:
         "nlpd": metrics.nlpd(y, mean, std),
         "crps": metrics.crps(y, mean, std),
         "coverage": metrics.coverage(y, mean, std),
+        "half": metrics.coverage(y, mean, std, 0.5),
     }
 
 

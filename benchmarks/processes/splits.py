@@ -20,10 +20,11 @@ class Split:
     test: tuple[np.ndarray, np.ndarray]
 
     @classmethod
-    def of(cls, X: np.ndarray, y: np.ndarray, seed: int) -> "Split":
-        """4/9, 2/9 and 3/9 of the records, scaled with the first."""
+    def of(cls, X: np.ndarray, y: np.ndarray, seed: int, shares: tuple[int, int, int] = (4, 2, 3)) -> "Split":
+        """Shares of the records, 4/9, 2/9 and 3/9 if not said otherwise, scaled with the first."""
         order = np.random.default_rng(seed).permutation(len(y))
-        parts = np.split(order, [4 * len(y) // 9, 6 * len(y) // 9])
+        ends = np.cumsum(shares[:2]) * len(y) // sum(shares)
+        parts = np.split(order, ends)
         scale_X, scale_y = StandardScaler().fit(X[parts[0]]), StandardScaler().fit(y[parts[0], None])
         return cls(*((scale_X.transform(X[p]), scale_y.transform(y[p, None])[:, 0]) for p in parts))
 
