@@ -17,9 +17,9 @@ uci         elevators, pol and cadata, standardised with the training part: 4/9 
             part of the first split) and its exact process (Adam, 100 steps, float64; on a CPU on 2,000
             points). All have the same kernel, a constant mean, and start at the same parameters. hck is also
             trained on 6/9, since it needs no validation part.
-published   The same data in the splits of the published tables of exact processes: 64 % to train, 16 % that are
-            not used, 20 % to test. hck has its defaults, for each `fit_time`. Beside it: SVGP and the exact
-            process as above, and GPBoost's Vecchia approximation (20 neighbours, ARD).
+published   The same data in the splits of the published tables of exact processes: 64 % to train, 16 % that
+            are not used, 20 % to test. hck has its defaults, for each `fit_time`. Beside it: SVGP and the
+            exact process as above, and GPBoost's Vecchia approximation (20 neighbours, ARD).
 likelihood  Time and memory of one log-likelihood with its gradient, beside the value alone and a ridge solve.
             Partition and landmarks are not counted: learning reuses them.
 flights     Delays of flights in minutes, which have heavy tails: hck beside a constant and a linear model.

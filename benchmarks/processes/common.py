@@ -37,7 +37,7 @@ def setting(options: Options, part: str) -> Record:
 
 def make_process(options: Options, part: str, **changes: Any) -> HCKGaussianProcessRegressor:
     return HCKGaussianProcessRegressor(
-        device=options.device, random_state=0, **(setting(options, part) | changes)
+        "matern32", device=options.device, random_state=0, **(setting(options, part) | changes)
     )
 
 

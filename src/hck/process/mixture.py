@@ -33,6 +33,7 @@ class Mixture:
         shapes = {(each.y.shape, each.y.dtype) for each in self.members}
         require(len(shapes) == 1, "members must be of the same observations")
 
+    @interruptible
     def calibrated(self, rows: np.ndarray | None = None, known_noise: bool = False) -> "Mixture":
         """The same with variances by leave-one-out; `rows` are observations to go by, if not all.
 

@@ -84,9 +84,10 @@ def calibrate(
         return float(np.mean(np.log(variance) + square / variance) + few * away @ away), slope
 
     allowed = (1 / _RATIO, _RATIO)
-    bounds = [allowed, (1.0, 1.0) if known else allowed, (0.0, _RATIO)]
+    bounds = [allowed, (1.0, 1.0) if known else allowed, (0.0, _RATIO if len(left_out) > 1 else 0.0)]
     found = minimize(negative, np.array([1.0, 1.0, 0.5]), jac=True, bounds=bounds, method="L-BFGS-B")
     factors = common * found.x
     if len(square) >= _FEW and not known:
         factors *= np.clip(1.0, *np.quantile(square / (factors @ parts), _COVERED) / _WIDTH**2)
-    return Spread(*np.maximum(factors, common / _LARGEST).tolist())
+    factors[:2] = factors[:2].clip(common / _LARGEST)  # where there are no errors at all
+    return Spread(*factors.tolist())
