@@ -99,7 +99,8 @@ def show_published(record: Record, console: Console) -> None:
             cells = [f"{value['rmse']:.4f}", f"{value['nlpd']:.3f}"]
             cells += [f"{100 * value[each]:.1f} %" for each in ("coverage", "half")]
             cells += [
-                f"{value[each]:.1f} s" for each in ("fit_seconds", "fit_cpu_seconds", "predict_seconds")
+                f"{value.get(each, np.nan):.1f} s"
+                for each in ("fit_seconds", "fit_cpu_seconds", "predict_seconds")
             ]
             table.add_row(METHODS[key].label, f"{found['train_points']:,}", *cells, mark(met))
         console.print(table)
