@@ -37,7 +37,7 @@ def setting(options: Options, part: str) -> Record:
 
 def make_process(options: Options, part: str, **changes: Any) -> HCKGaussianProcessRegressor:
     return HCKGaussianProcessRegressor(
-        device=options.device, random_state=0, **(setting(options, part) | changes)
+        "matern32", device=options.device, random_state=0, **(setting(options, part) | changes)
     )
 
 
@@ -57,6 +57,7 @@ def score(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[str, float]:
         "nlpd": metrics.nlpd(y, mean, std),
         "crps": metrics.crps(y, mean, std),
         "coverage": metrics.coverage(y, mean, std),
+        "half": metrics.coverage(y, mean, std, 0.5),
     }
 
 

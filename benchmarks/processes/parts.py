@@ -8,6 +8,7 @@ from rich.console import Console
 from processes.common import Options, Record
 from processes.flights import delays, show_flights
 from processes.likelihood import likelihood, show_likelihood
+from processes.published import published, show_published
 from processes.recover import recover, show_recover
 from processes.uci import show_uci, uci
 
@@ -23,6 +24,7 @@ class Part:
 PARTS = {
     "recover": Part(recover, show_recover),
     "uci": Part(uci, show_uci),
+    "published": Part(published, show_published),
     "likelihood": Part(likelihood, show_likelihood),
     "flights": Part(delays, show_flights),
 }

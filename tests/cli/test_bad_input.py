@@ -32,10 +32,6 @@ WRONG = {
     "wrong method": (("compare", "train.csv", "--target", "price", "--methods", "nystrom,svd"), "'svd'"),
     "no method": (("compare", "train.csv", "--target", "price", "--methods", ","), "--methods is empty"),
     "too few": (("compare", "one.csv", "--target", "price", "--task", "regression"), "too few records"),
-    "time of a process": (
-        ("fit", "train.csv", "--target", "price", "--task", "gp", "--fit-time", "2", "--out", "m"),
-        "--fit-time is not for --task gp",
-    ),
     "endless": (
         ("fit", "train.csv", "--target", "price", "--fit-time", "inf", "--out", "m"),
         "use fast, balanced, best or seconds",

@@ -59,7 +59,7 @@ def test_classification(hck, files):
 
 
 def test_gaussian_process(hck, files):
-    options = ("--task", "gp", "--rank", "64", "--out", "model")
+    options = ("--task", "gp", "--rank", "64", "--fit-time", "fast", "--out", "model")
     assert hck("fit", "train.csv", "--target", "price", *options)[0] == 0
     assert hck("predict", "model", "new.csv", "--out", "predicted.csv", "--level", "0.7")[0] == 0
     predicted = pd.read_csv("predicted.csv")

@@ -15,7 +15,8 @@ from hck.process import Mixture, Process
 
 pytestmark = pytest.mark.usefixtures("one_thread", "client")
 
-GIVEN = {"rank": 12, "leaf_size": 30, "n_branches": 4, "learn_size": 200, "max_iter": 2, "random_state": 0}
+GIVEN = {"kernel": "matern32", "rank": 12, "leaf_size": 30, "n_branches": 4}
+GIVEN |= {"learn_size": 200, "max_iter": 2, "random_state": 0}
 
 
 def squares(x):
@@ -45,7 +46,9 @@ def test_it_is_the_process_of_one_machine(data, trend, n_trees, tmp_path):
 
     new = np.random.default_rng(5).uniform(size=(60, 3))
     features = model._trend(new)
-    mean, variance = Mixture(whole).variance(torch.from_numpy(new), features)
+    spread = local.posterior_.spread
+    assert (spread.function == 1) == (n_trees == 1)
+    mean, variance = Mixture(whole, spread).variance(torch.from_numpy(new), features)
     mean = model._trend.restore(features, mean).numpy()
     lazy = model.predict(da.from_array(new, chunks=((25, 0, 35), 3)), return_std=True)
     assert lazy[0].chunks == lazy[1].chunks == ((25, 0, 35),)

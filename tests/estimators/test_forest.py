@@ -71,7 +71,8 @@ def test_more_trees_predict_better():
 
 def test_a_mixture_of_processes():
     """Mean of means; mean of variances and the variance of means; the same for what is left out."""
-    model = HCKGaussianProcessRegressor(optimizer=None, noise=0.01, n_trees=3, **SETTINGS).fit(X, Y)
+    given = {"optimizer": None, "noise": 0.01, "calibrate": None, "n_trees": 3, **SETTINGS}
+    model = HCKGaussianProcessRegressor(**given).fit(X, Y)
     features = model._trend(NEW)
     members = model.posterior_.members
     means = np.stack([model._trend.restore(features, m.predict(NEW, features)).numpy() for m in members])

@@ -31,7 +31,7 @@ def classes():
 
 
 def process(**given):
-    model = HCKGaussianProcessRegressor(max_iter=2, rank=8, random_state=0, **given).fit(X, y)
+    model = HCKGaussianProcessRegressor("matern32", max_iter=2, rank=8, random_state=0, **given).fit(X, y)
     value, slope = model.log_marginal_likelihood(model.theta_, eval_gradient=True)
     return [*model.predict(NEW, return_std=True), model.sample_posterior(NEW), slope, value]
 
@@ -117,7 +117,7 @@ def test_results_do_not_depend_on_settings(called, plain):
 
 def test_what_was_fitted_in_inference_mode_can_be_used_outside(plain):
     with torch.inference_mode():
-        model = HCKGaussianProcessRegressor(max_iter=2, rank=8, random_state=0)
+        model = HCKGaussianProcessRegressor("matern32", max_iter=2, rank=8, random_state=0)
         model.fit(torch.from_numpy(X) + 0.0, torch.from_numpy(y) + 0.0)
     np.testing.assert_array_equal(model.log_marginal_likelihood(model.theta_, True)[1], plain["process"][3])
 

@@ -80,7 +80,9 @@ def test_one_leaf_that_is_too_large():
 
 @pytest.mark.parametrize("optimizer", [None, "lbfgs"])
 def test_the_budget_of_a_process(optimizer):
-    model = hck.HCKGaussianProcessRegressor(rank=32, optimizer=optimizer, max_iter=2, memory_budget="100 kB")
+    model = hck.HCKGaussianProcessRegressor(
+        "matern32", rank=32, optimizer=optimizer, max_iter=2, memory_budget="100 kB"
+    )
     with refused("a Gaussian process of 300 points"):
         model.fit(X, Y)
     model.set_params(memory_budget="20 MB").fit(X, Y)

@@ -39,7 +39,7 @@ COPIES = dict.fromkeys(OTHER_TREE, "left-out points have copies")
         HCKClassifier(alpha=0.01, lengthscale=None, rank=128),
         HCKRegressor(rank=4, kernel="laplace", alpha=0.01, lengthscale=None),
         HCKClassifier(rank=4, partition="kd", alpha=0.01, lengthscale=None),
-        HCKGaussianProcessRegressor(max_iter=2, rank=8),
+        HCKGaussianProcessRegressor("matern32", max_iter=2, rank=8),
         HCKRegressor(loss="huber", alpha=0.01, lengthscale=None, rank=128),
         HCKClassifier(loss="logistic", alpha=0.01, lengthscale=None, rank=128),
         HCKGaussianProcessClassifier(max_iter=2, rank=8),

@@ -117,9 +117,10 @@ def test_the_exact_process(trend):
     )
 
 
-def test_trees_that_disagree():
+@pytest.mark.parametrize("calibrate", [None, "loo"])
+def test_trees_that_disagree(calibrate):
     kernel = Matern([1.0, 20.0, 0.1])
-    settings = {"noise": 0.05, "optimizer": None, "trend": "linear", **TREES}
+    settings = {"noise": 0.05, "optimizer": None, "trend": "linear", "calibrate": calibrate, **TREES}
     model = HCKGaussianProcessRegressor(kernel, **settings).fit(X, Y)
     mean, std = model.predict_gradient(NEW, return_std=True)
     assert_gradient(mean, model.predict)
@@ -128,7 +129,8 @@ def test_trees_that_disagree():
     members = model.posterior_.members
     within = np.mean([each.slope_variance(NEW, along).numpy() for each in members], 0)
     between = np.var([each.slope(NEW, along).numpy() for each in members], 0)
-    np.testing.assert_allclose(std**2, within + between, rtol=1e-10)
+    spread = model.posterior_.spread
+    np.testing.assert_allclose(std**2, spread.function * within + spread.between * between, rtol=1e-10)
 
 
 @pytest.mark.parametrize("trend", ["zero", "linear"])

@@ -13,7 +13,7 @@ GIVEN = {"rank": 40, "random_state": 0}
 MODELS = {
     "regressor": (HCKRegressor(lengthscale=1.0, alpha=0.1, n_trees=2, **GIVEN), "predict"),
     "classifier": (HCKClassifier(lengthscale=1.0, alpha=0.1, **GIVEN), "predict_proba"),
-    "process": (HCKGaussianProcessRegressor(max_iter=3, **GIVEN), "predict"),
+    "process": (HCKGaussianProcessRegressor("matern32", max_iter=3, **GIVEN), "predict"),
     "components": (HCKKernelPCA(n_components=3, **GIVEN), "transform"),
     "exact": (HCKRegressor(lengthscale=1.0, alpha=0.1, approximation="exact", **GIVEN), "predict"),
     "nystrom": (HCKRegressor(lengthscale=1.0, alpha=0.1, approximation="nystrom", **GIVEN), "predict"),

@@ -14,7 +14,7 @@ from hck.plotting import plot_learning, plot_lengthscales
 def process():
     X = pd.DataFrame(np.random.default_rng(0).uniform(size=(120, 3)), columns=["x", "y", "$z_1"])
     y = np.sin(9 * X["x"]) + 0.1 * X["y"]
-    return HCKGaussianProcessRegressor(rank=32, max_iter=6, random_state=0).fit(X, y)
+    return HCKGaussianProcessRegressor("matern32", rank=32, max_iter=6, random_state=0).fit(X, y)
 
 
 def names(ax):

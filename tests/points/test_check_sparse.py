@@ -115,7 +115,7 @@ DOORS = {
     "kernel": Gaussian(1.0),
     "regressor": lambda x: HCKRegressor(rank=8, alpha=0.1).fit(x, np.arange(40.0)),
     "classifier": lambda x: HCKClassifier(rank=8, alpha=0.1).fit(x, np.arange(40) % 2),
-    "process": lambda x: HCKGaussianProcessRegressor(rank=8).fit(x, np.arange(40.0)),
+    "process": lambda x: HCKGaussianProcessRegressor("matern32", rank=8).fit(x, np.arange(40.0)),
     "components": lambda x: HCKKernelPCA(2, rank=8).fit(x),
 }
 

@@ -42,7 +42,9 @@ def regressor(data):
 
 @pytest.fixture(scope="session")
 def process(data):
-    return HCKGaussianProcessRegressor(rank=32, max_iter=5, random_state=0).fit(data[0][:200], data[1][:200])
+    return HCKGaussianProcessRegressor("matern32", rank=32, max_iter=5, random_state=0).fit(
+        data[0][:200], data[1][:200]
+    )
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,9 @@ def pages(tmp_path_factory, browser):
     X = rng.uniform(-1, 1, size=(400, 2))
     y = np.sin(4 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(400)
     folder = tmp_path_factory.mktemp("pages")
-    process = HCKGaussianProcessRegressor(rank=16, max_iter=5, random_state=0).fit(X[:300], y[:300])
+    process = HCKGaussianProcessRegressor("matern32", rank=16, max_iter=5, random_state=0).fit(
+        X[:300], y[:300]
+    )
     label = np.array(["low", NASTY, "top"])[np.digitize(y, [-0.5, 0.5])]
     classifier = HCKClassifier("gaussian", lengthscale=0.5, alpha=0.1, rank=16, random_state=0)
     classifier.fit(X[:300], label[:300])

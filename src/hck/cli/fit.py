@@ -60,8 +60,6 @@ def fit(
 
     free_folder(out, output.force)
     settings = learning.settings()
-    if learning.task is option.Task.gp and learning.fit_time is not None:
-        raise ValueError("--fit-time is not for --task gp, whose time follows from --rank")
     settings |= {"device": check_device(training.device), "random_state": training.seed}
     limit = as_time(learning.fit_time or "balanced")
     table, task = for_training(data, learning.target, training.part, learning.task)
@@ -79,13 +77,11 @@ def fit(
 
 
 def make_model(task: str, fit_time: str | float, settings: dict[str, Any]) -> Estimator:
-    """An estimator for a task; `fit_time` is not for processes."""
+    """An estimator for a task."""
     from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
 
-    if task == "gp":
-        return HCKGaussianProcessRegressor(**settings)
-    kind = HCKRegressor if task == "regression" else HCKClassifier
-    return kind(fit_time=fit_time, **settings)
+    kinds = {"gp": HCKGaussianProcessRegressor, "regression": HCKRegressor, "classification": HCKClassifier}
+    return kinds[task](fit_time=fit_time, **settings)
 
 
 def _left_out(model: Estimator, task: str, y: np.ndarray) -> dict[str, Any]:

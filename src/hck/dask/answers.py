@@ -1,6 +1,6 @@
 """What branches say of new points, put together: means over trees, and standard deviations."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from hck.hierarchy.likelihood import Likelihood, half_covariance
 from hck.preparation.trend import Trend
+from hck.process import Spread
 from hck.process.mixture import mix
 
 
@@ -57,6 +58,7 @@ class Evaluation:
 
     trend: Trend
     found: list[Likelihood]
+    spread: Spread = field(default_factory=Spread)
 
     def mean(self, values: Answers, x: np.ndarray) -> np.ndarray:
         """Shape (points,)."""
@@ -72,8 +74,8 @@ class Evaluation:
             return np.zeros(0, x.dtype)
         means, spreads = self._by_tree(values, self.trend(x))
         latent = [torch.from_numpy(together(variances, tree, len(x))) for tree in range(len(means))]
-        _, variance = mix(means, [own + more for own, more in zip(latent, spreads, strict=True)])
-        return (variance + noise).sqrt().numpy()
+        _, variance = mix(means, [own + more for own, more in zip(latent, spreads, strict=True)], self.spread)
+        return (variance + self.spread.noise * noise).sqrt().numpy()
 
     def _by_tree(self, values: Answers, features: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Means given the trend's features, and what not knowing β adds to variances: both (points,)."""

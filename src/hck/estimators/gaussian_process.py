@@ -26,7 +26,7 @@ from hck.preparation.arrays import PointsLike, TargetsLike, to_host
 from hck.preparation.trend import Trend, TrendLike
 from hck.preparation.units import Units, varies
 from hck.process import Mixture, Process
-from hck.selection import Observations, Space
+from hck.selection import Observations, Selection
 
 
 @saved(
@@ -38,10 +38,11 @@ from hck.selection import Observations, Space
 class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, ProcessDraws):
     """Gaussian process regression with a hierarchically compositional kernel.
 
-    y = trend(x) + f(x) + noise, where f is a Gaussian process. Lengthscales, output scale and noise are those
-    of the largest likelihood, which is exact for the hierarchical kernel. Training takes O(n r²) time and
-    O(n r) memory, a prediction O(n₀ + r), and O(n₀² + r²) with its standard deviation. With a single leaf
-    (``rank`` at least n) it is an exact Gaussian process.
+    y = trend(x) + f(x) + noise, where f is a Gaussian process. What is not given is chosen within `fit_time`:
+    kernel and metric by the observations that they predict, their variance and how wide intervals are by
+    leave-one-out. Parameters of a kernel that is given are those of the largest likelihood, which is exact
+    for the hierarchical kernel. Training takes O(n r²) time and O(n r) memory, a prediction O(n₀ + r), and
+    O(n₀² + r²) with its standard deviation. With a single leaf, as small data have it, the process is exact.
 
     Several targets are independent processes with the same kernel and noise, each in its own units
     (`normalize_y`), which share one factorization.
@@ -53,7 +54,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, ProcessDraws
     Attributes
     ----------
     kernel_ : Kernel
-        With the parameters that were learned.
+        With the parameters that were chosen or learned, for features as they came.
     noise_ : float or ndarray of shape (n_samples,)
         The variance of the noise, or the variances that `fit` was given.
     theta_ : ndarray of shape (n_parameters,)
@@ -68,7 +69,10 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, ProcessDraws
         The units of targets, which variances of kernel and noise are multiples of the squares of: standard
         deviations with `normalize_y`, else 1.
     history_ : list of float
-        The objective, per observation, at each step of learning; `n_iter_` is their number.
+        The objective, per observation, at each step of learning by likelihood; `n_iter_` is their number.
+        Where candidates competed instead, the log-likelihood of the best.
+    selection_ : hck.selection.Selection
+        What was chosen, and why: sizes, and candidates if some competed, with kernels of scaled features.
     coefficients_ : ndarray of shape (n_trends,) or (n_trends, n_targets)
         Of the trend: the intercept, and then the slopes.
     log_marginal_likelihood_value_ : float
@@ -91,7 +95,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, ProcessDraws
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(2000, 2))
     >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.standard_normal(2000)
-    >>> model = HCKGaussianProcessRegressor(rank=64, random_state=0).fit(X, y)
+    >>> model = HCKGaussianProcessRegressor(fit_time="fast", random_state=0).fit(X, y)
     >>> mean, std = model.predict([[0.5, 0.5]], return_std=True)
     >>> bool(abs(mean[0] - np.sin(3.0)) < 4 * std[0])
     True
@@ -100,7 +104,9 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, ProcessDraws
     """
 
     coefficients_: np.ndarray
+    calibrate: str | None
     history_: list[float]
+    selection_: Selection
     n_iter_: int
     residuals_: list[list[float]]
     theta_names_: list[str]
@@ -108,36 +114,42 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, ProcessDraws
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HCKEstimator._parameter_constraints,
         "ard": ["boolean"],
-        "noise": [Interval(Real, 0, None, closed="neither"), None],
+        "calibrate": [StrOptions({"auto", "loo"}), None],
+        "fit_time": [StrOptions({"fast", "balanced", "best"}), Interval(Real, 0, None, closed="neither")],
+        "lengthscale": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "noise": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
         "trend": [StrOptions({"zero", "constant", "linear"}), callable],
         "optimizer": [StrOptions({"auto", "lbfgs", "stochastic"}), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
         "bounds": [dict, None],
         "priors": [dict, None],
-        "n_trees": [Interval(Integral, 1, None, closed="left")],
-        "learn_size": [Interval(Integral, 1, None, closed="left"), None],
+        "n_trees": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "learn_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
         "normalize_y": ["boolean", None],
     }
 
     def __init__(
         self,
-        kernel: KernelLike = "matern32",
+        kernel: KernelLike = "auto",
         *,
-        lengthscale: ArrayLike | None = None,
+        lengthscale: ArrayLike | None = "auto",
         ard: bool = True,
-        noise: float | None = None,
+        noise: float | str | None = "auto",
         trend: TrendLike = "constant",
+        fit_time: float | str = "balanced",
+        calibrate: str | None = "auto",
         optimizer: str | None = "auto",
         max_iter: int = 100,
         n_restarts: int = 0,
         bounds: Bounds | None = None,
         priors: dict[str, tuple[float, float]] | None = None,
-        learn_size: int | None = 20_000,
+        learn_size: int | str | None = "auto",
         normalize_y: bool | None = None,
         approximation: str | Iterative = "hierarchical",
-        n_trees: int = 1,
-        rank: int = 128,
+        n_trees: int | str = "auto",
+        rank: int | str = "auto",
         leaf_size: int | None = None,
         partition: PartitionLike = "random_projection",
         landmarks: LandmarksLike = "uniform",
@@ -198,30 +210,28 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, ProcessDraws
         rest = torch.tensor(y, dtype=torch.float64, device="cpu")
         rest -= features @ torch.from_numpy(trend.rough)
         data = Observations(points, _informative(rest, y), features, known)
-        spread = self._variance(data.y)
-        start = self._clip("noise", 0.1 * spread) if self.noise is None else float(self.noise)
-        kernel, noise = self._start_kernel(points, spread), start if known is None else None
-        space = Space.of(kernel, noise, self.bounds, self.priors, spread)
-        learned = self._learn(space, data, rng)
-        kernel, noise = space.at(learned.theta)
-        variance: float | Tensor = known if known is not None else float(noise or 0.0)
-        seeds = rng.randint(2**31 - 1, size=1 if self._is_fixed() else int(self.n_trees)).tolist()
+        chosen = self._settle_parameters(data, rng)
+        variance: float | Tensor = float(chosen.noise or 0.0) if known is None else known
 
         def condition(approximation: Approximation) -> Process:
             self._check_memory(approximation)
             return Process.of(approximation, variance, rest, features)
 
-        members = for_each_tree(condition, kernel, points, self._settings(self._shape), seeds)
+        settings = self._settings(chosen.selection.shape)
+        members = for_each_tree(condition, chosen.kernel, points, settings, chosen.seeds)
         posterior = Mixture(members)
+        if self.calibrate == "loo" or (self.calibrate == "auto" and (chosen.compared or len(members) > 1)):
+            posterior = posterior.calibrated(chosen.held, known_noise=known is not None)
         beta = trend.raw(posterior.coefficients.cpu().numpy().reshape(trend.rough.shape))
         self.coefficients_ = beta if units is None else beta * units.scale
         self.log_marginal_likelihood_value_ = posterior.log_likelihood
-        self.kernel_, self.noise_ = kernel, variance if known is None else known.numpy()
-        self.theta_, self.theta_names_ = learned.theta, space.names
-        self.history_, self.n_iter_ = learned.history, len(learned.history)
+        self.kernel_, self.noise_ = chosen.kernel, variance if known is None else known.numpy()
+        self.theta_, self.theta_names_ = chosen.theta, chosen.space.names
+        self.history_ = [posterior.log_likelihood / len(y)] if chosen.compared else chosen.history
+        self.n_iter_, self.selection_ = len(self.history_), chosen.selection
         self.residuals_ = [each.mean.residuals for each in members if isinstance(each.mean, ExactPredictor)]
         self.trees_ = [each.source.tree for each in members if each.source.tree is not None]
-        self.posterior_, self._space, self._trend, self._units = posterior, space, trend, units
+        self.posterior_, self._space, self._trend, self._units = posterior, chosen.space, trend, units
         return self
 
     def _choose_units(self, y: np.ndarray, noise_is_known: bool) -> Units | None:

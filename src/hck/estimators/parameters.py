@@ -79,31 +79,76 @@ rank : "auto" or int, default="auto"
     `leaf_size` is not given, or the mean number of nonzeros of a row.
 {settings}""",
     "process": """
-{process_kernel}
-noise : float or None, default=None
-    λ > 0, the variance of the noise where learning starts. None: a tenth of the variance of y.
+kernel : str, Kernel or callable, default="auto"
+    ``"auto"``: Matérn-3/2, Matérn-1/2, Gaussian or Laplace, with one lengthscale, one for each feature, or a
+    matrix as its metric, and with the ratio of noise to scale that predicts held-out observations best, as
+    `HCKRegressor` chooses them; Matérn-3/2, learned by likelihood, where one of `lengthscale`, `noise`,
+    `bounds`, `priors`, ``ard=False``, `optimizer` or known variances are given, and for fewer than 50 points.
+    A name (one of ``hck.kernels.kernel_names()``), which is multiplied by an output scale and gets a
+    lengthscale for each feature; an object of `hck.kernels`, taken as it is, and so its metric if it has
+    one; or a function k(A, B), of which nothing is learned: these are learned by likelihood.
+lengthscale : "auto", float, array-like of shape (n_features,) or None, default="auto"
+    Where learning starts, for a named kernel. Auto, or None: √n_features standard deviations of each feature.
+ard : bool, default=True
+    Whether a named kernel has a lengthscale for each feature, or one for all.
+noise : "auto", float or None, default="auto"
+    λ > 0, the variance of the noise where learning starts. Auto, or None: a tenth of the variance of y.
 trend : {"zero", "constant", "linear"} or callable, default="constant"
     The mean function: none, a constant, linear in the features, or linear in those that a function
     makes of X, as an array of shape (n_samples, n_trends). Its coefficients are estimated by generalised
     least squares, and their uncertainty is part of that of predictions.
-{process_learning}""",
-    "process_kernel": """
+fit_time : {"fast", "balanced", "best"} or float, default="balanced"
+    How long a fit may take, where something is chosen: seconds, or a name, as for `HCKRegressor`.
+calibrate : {"auto", "loo"} or None, default="auto"
+    Whether standard deviations are scaled by leave-one-out: the parts of a variance, which are that of the
+    function, the noise and what trees differ by, are multiplied so that left-out observations are most
+    probable, and 94 to 96 % of them are within 95 % intervals. ``"auto"``: where candidates competed, and for
+    several trees, whose mean is nearer to the truth than they are. None: never; then trees form a mixture.
+    Several targets share these factors, as they do kernel and noise.
+{process_learning}
+learn_size : "auto", int or None, default="auto"
+    The most points to learn parameters on by likelihood, drawn at random; None for all; auto: as `fit_time`
+    allows, 2,000 to 20,000. Predictions use all points. With the exact kernel, parameters are learned with
+    the hierarchical one if these are thousands.
+normalize_y : bool or None, default=None
+    Whether each target is divided by its standard deviation first (of a constant one: 1), so that kernel and
+    noise, which targets share, are in units of it, as are `noise`, `bounds` and `priors`; with
+    ``trend="zero"`` its mean is taken away as well, as by scikit-learn's process. Predictions are in the
+    units of y. None: if there are several targets, and the variance of their noise is not given.
+n_trees : "auto" or int, default="auto"
+    How many trees, with partitions and landmarks of their own, to average. Auto: one where `rank` is given,
+    for approximations other than the hierarchical, and where one leaf of all points can be had; else several.
+rank : "auto" or int, default="auto"
+    r, the number of landmarks of a node. Accuracy and cost (time r², memory r) grow with it. Auto: an eighth
+    of the leaf size, which `fit_time` decides; where sizes are not given, 3,000 points or fewer are one leaf,
+    so that the process is exact. By likelihood, parameters are learned with a rank of 128 then. Of other
+    approximations their rank, or the mean number of nonzeros of a row; standard deviations of Nyström's
+    are too small far from its landmarks, where its kernel vanishes.
+{settings}""",
+    "process_of_classes": """
 kernel : str, Kernel or callable, default="matern32"
     A name (one of ``hck.kernels.kernel_names()``), which is multiplied by an output scale and gets a
     lengthscale for each feature; an object of `hck.kernels`, taken as it is, and so its metric if it has
-    one; or a function k(A, B), of
-    which nothing is learned.
+    one; or a function k(A, B), of which nothing is learned.
 lengthscale : float, array-like of shape (n_features,) or None, default=None
     Where learning starts, for a named kernel. None: √n_features standard deviations of each feature.
 ard : bool, default=True
-    Whether a named kernel has a lengthscale for each feature, or one for all.""",
+    Whether a named kernel has a lengthscale for each feature, or one for all.
+{process_learning}
+learn_size : int or None, default=20_000
+    The most points to learn parameters on, drawn at random; None for all. Predictions use all points.
+n_trees : int, default=1
+    How many trees, with partitions and landmarks of their own, to average.
+rank : int, default=128
+    r, the number of landmarks of a node. Accuracy and cost (time r², memory r) grow with it.
+{settings}""",
     "process_learning": """
 optimizer : {"auto", "lbfgs", "stochastic"} or None, default="auto"
-    How to learn. ``"lbfgs"``: L-BFGS, with a tree that is made anew a few times, since cuts follow the
-    lengthscales. ``"stochastic"``: Adam with a fresh tree, and fresh points if `learn_size` is less than
-    n, at every step, which does not fit one partition's artefacts. ``"auto"``: one half of the
-    iterations stochastic, the other L-BFGS; all of them L-BFGS if the points to learn on fit into one
-    leaf. None: do not learn.
+    How to learn by likelihood. ``"lbfgs"``: L-BFGS, with a tree that is made anew a few times, since cuts
+    follow the lengthscales. ``"stochastic"``: Adam with a fresh tree, and fresh points if `learn_size` is
+    less than n, at every step, which does not fit one partition's artefacts. ``"auto"``: one half of the
+    iterations stochastic, the other L-BFGS; all of them L-BFGS if the points to learn on fit into one leaf.
+    None: do not learn.
 max_iter : int, default=100
     The most iterations of L-BFGS; the number of steps of Adam.
 n_restarts : int, default=0
@@ -112,22 +157,7 @@ bounds : dict or None, default=None
     Bounds of parameters by name, such as ``{"lengthscale": (0.1, 10), "noise": "fixed"}``; names are
     those of ``kernel.parameters()`` (for named kernels "lengthscale" and "scale"), and "noise".
 priors : dict or None, default=None
-    Log-normal priors of parameters by name, as (median, standard deviation of the logarithm).
-learn_size : int or None, default=20_000
-    The most points to learn parameters on, drawn at random; None for all. Predictions use all points.
-    With the exact kernel, parameters are learned with the hierarchical one if these are thousands.
-normalize_y : bool or None, default=None
-    Whether each target is divided by its standard deviation first (of a constant one: 1), so that kernel and
-    noise, which targets share, are in units of it, as are `noise`, `bounds` and `priors`; with
-    ``trend="zero"`` its mean is taken away as well, as by scikit-learn's process. Predictions are in the
-    units of y. None: if there are several targets, and the variance of their noise is not given.
-n_trees : int, default=1
-    How many trees, with partitions and landmarks of their own, to average.
-rank : int, default=128
-    r, the number of landmarks of a node. Accuracy and cost (time r², memory r) grow with it. Of other
-    approximations their rank, or the mean number of nonzeros of a row; standard deviations of Nyström's
-    are too small far from its landmarks, where its kernel vanishes.
-{settings}""",
+    Log-normal priors of parameters by name, as (median, standard deviation of the logarithm).""",
     "settings": """
 approximation : str or hck.approximations.Iterative, default="hierarchical"
     What stands in for the kernel. ``"hierarchical"``: exact in leaves, low rank across them, up the tree;

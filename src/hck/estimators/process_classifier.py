@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -48,8 +50,7 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
 
     Parameters
     ----------
-    {process_kernel}
-    {process_learning}
+    {process_of_classes}
 
     Attributes
     ----------
@@ -93,7 +94,12 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: rule
         for name, rule in HCKGaussianProcessRegressor._parameter_constraints.items()
-        if name not in ("noise", "trend")
+        if name not in ("noise", "trend", "normalize_y", "fit_time", "calibrate")
+    } | {
+        "lengthscale": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "n_trees": [Interval(Integral, 1, None, closed="left")],
+        "rank": [Interval(Integral, 1, None, closed="left")],
+        "learn_size": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(

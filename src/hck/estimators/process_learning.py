@@ -1,5 +1,6 @@
 """What a Gaussian process learns, and the likelihood that it learns by."""
 
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -11,7 +12,8 @@ from torch import Tensor
 
 from hck.approximations import Approximation
 from hck.backend.memory import require_bytes, resolve_budget
-from hck.estimators.base import FEW, HCKEstimator
+from hck.estimators.base import FEW
+from hck.estimators.process_choice import FEWEST, Chosen, ProcessChoice
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.inputs import real_array
 from hck.partition import Tree, leaf_size_for
@@ -19,8 +21,7 @@ from hck.points import Points, VectorPoints
 from hck.preparation.trend import Trend
 from hck.preparation.units import Units
 from hck.process import Mixture
-from hck.selection import Learned, Learning, Observations, Space, evaluate, learn
-from hck.selection.candidate import Shape
+from hck.selection import Learned, Learning, Observations, Selection, Space, evaluate, learn
 from hck.selection.likelihood import standard_errors, start_lengthscales
 
 if TYPE_CHECKING:
@@ -29,16 +30,10 @@ if TYPE_CHECKING:
 Bounds: TypeAlias = dict[str, str | tuple[float, float]]  # of parameters by name; "fixed": not learned
 
 
-class ProcessLearning(HCKEstimator):
+class ProcessLearning(ProcessChoice):
     """Learning for Gaussian processes."""
 
-    ard: bool
-    bounds: Bounds | None
-    learn_size: int | None
-    lengthscale: ArrayLike | None
-    max_iter: int
     n_restarts: int
-    optimizer: str | None
     log_marginal_likelihood_value_: float
     noise_: Any
     posterior_: Mixture
@@ -48,21 +43,18 @@ class ProcessLearning(HCKEstimator):
     _units: Units | None
     _of_classes: ClassVar[bool] = False  # whether observations are labels
 
-    @property
-    def _shape(self) -> Shape:
-        return Shape(self.n_trees, self.leaf_size, self.rank)
-
     def _start_kernel(self, points: Points, spread: float) -> Kernel:
+        scale = None if isinstance(self.lengthscale, str) else self.lengthscale
         if not isinstance(self.kernel, str):
-            return make_kernel(self.kernel, self.lengthscale)
+            return make_kernel(self.kernel, scale)
         assert isinstance(points, VectorPoints)
-        scale, d = self.lengthscale, points.n_features
+        name, d = "matern32" if self.kernel == "auto" else self.kernel, points.n_features
         if scale is None:
             scale = start_lengthscales(points)
             scale = self._clip("lengthscale", scale if self.ard else np.exp(np.log(scale).mean()))
         elif self.ard and np.ndim(scale) == 0:
             scale = np.full(d, scale, dtype=float)
-        return self._clip("scale", spread) * make_kernel(self.kernel, scale)
+        return self._clip("scale", spread) * make_kernel(name, scale)
 
     def _variance(self, y: Tensor) -> float:
         """The variance of targets, of several the mean; ValueError if it overflows, or what is made of it."""
@@ -82,11 +74,28 @@ class ProcessLearning(HCKEstimator):
             value = np.clip(value, *bounds)
         return float(value) if np.ndim(value) == 0 else value
 
+    def _settle_parameters(self, data: Observations, rng: np.random.RandomState) -> Chosen:
+        """Kernel, noise and sizes: by a comparison of candidates, or by likelihood."""
+        spread = self._variance(data.y)
+        if data.noise is None and len(data) >= FEWEST and self._chooses():
+            return self._choose(data, rng)
+        start = self._starting_noise()
+        start = self._clip("noise", 0.1 * spread) if start is None else start
+        kernel = self._start_kernel(data.points, spread)
+        space = Space.of(kernel, start if data.noise is None else None, self.bounds, self.priors, spread)
+        learned = self._learn(space, data, rng)
+        kernel, noise = space.at(learned.theta)
+        shape = self._final_shape(data.points)
+        seeds = rng.randint(2**31 - 1, size=1 if self._is_fixed() else int(shape.n_trees)).tolist()
+        ridge = float(data.noise.mean()) if data.noise is not None else float(noise or 0.0)
+        selection = Selection(kernel, ridge, **asdict(shape), approximation=str(self.approximation))
+        return Chosen(kernel, noise, selection, seeds, space, learned.theta, learned.history)
+
     def _learn(self, space: Space, data: Observations, rng: np.random.RandomState) -> Learned:
         """Parameters of the largest likelihood: fast steps on random trees first, then L-BFGS."""
         if self.optimizer is None or not len(space.start):
             return Learned(space.start, np.nan, [], True)
-        size = len(data.y) if self.learn_size is None else min(self.learn_size, len(data.y))
+        size = self._learning_size(data.points)
         if isinstance(self.partition, Tree) and size < len(data.y):
             raise ValueError(
                 f"a tree given as partition needs learn_size=None: it does not fit {size} of the points"
@@ -106,7 +115,7 @@ class ProcessLearning(HCKEstimator):
 
         if self.optimizer != "auto":
             return run(self.optimizer, self.max_iter)
-        alone = size <= (self.leaf_size or leaf_size_for(size, self.rank))
+        alone = size <= (self.leaf_size or leaf_size_for(size, self._shape.rank))
         if alone or (self._is_exact() and size <= FEW) or self.max_iter < 2:
             return run("lbfgs", self.max_iter)
         first = run("stochastic", self.max_iter // 2)

@@ -123,7 +123,7 @@ class ProcessPrediction(ProcessLearning):
                 "observed=True needs the noise of new observations, but `fit` was given one variance for "
                 "each training point: add your own to the square of the latent standard deviation"
             )
-        return float(self.noise_)
+        return self.posterior_.spread.noise * float(self.noise_)
 
     # Leave-one-out ----------------------------------------------------------------------------------
 

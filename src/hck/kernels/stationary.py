@@ -154,6 +154,21 @@ class Stationary(Kernel):
         other._check_columns()
         return other
 
+    def before(self: S, factor: Tensor) -> S:
+        """The same kernel of points whose features were not multiplied by factors (d,) first.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from hck.kernels import Gaussian
+        >>> Gaussian(3.0).before(torch.tensor([1.0, 10.0])).lengthscale.tolist()
+        [3.0, 0.3]
+        """
+        if self.metric is not None:
+            return self._with({"metric": self.metric * factor.to(self.metric)[:, None]})
+        scale = self.lengthscale.to(factor) if isinstance(self.lengthscale, Tensor) else self.lengthscale
+        return self._with({"lengthscale": scale / factor})
+
     def tensors(self) -> list[Tensor]:
         return requiring_gradient(*self.parameters().values(), self.metric)
 

@@ -44,7 +44,7 @@ from hck.preparation.coding import Centred, OneAgainstAll
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
 from hck.preparation.units import Units
-from hck.process import Mixture, Process
+from hck.process import Mixture, Process, Spread
 from hck.selection import Candidate, Selection, Space
 from hck.selection.loss import Calibration
 from hck.selection.space import Parameter
@@ -247,7 +247,7 @@ _OPTIONS = ("leaf_size", "partition", "landmarks", "memory_budget")  # of a plan
 _OTHER_PARTS: dict[tuple[type, str], str] = {(Piece, "predictor"): "extension"}
 
 _DATACLASSES: tuple[type, ...] = (
-    *(TreePredictor, Forest, Mixture, Process),
+    *(TreePredictor, Forest, Mixture, Process, Spread),
     *(ExactPredictor, FeaturePredictor, TaperedPredictor),
     *(Fourier, Nystrom, Pattern, Taper, Tapered),
     *(Blocks, Landmarks, Tree),

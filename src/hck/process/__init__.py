@@ -4,5 +4,6 @@ from hck.process.laplace import Laplace, laplace
 from hck.process.likelihood import log_likelihood
 from hck.process.mixture import Mixture, MixtureFunctions
 from hck.process.process import Process
+from hck.process.spread import Spread
 
-__all__ = ["Laplace", "Mixture", "MixtureFunctions", "Process", "laplace", "log_likelihood"]
+__all__ = ["Laplace", "Mixture", "MixtureFunctions", "Process", "Spread", "laplace", "log_likelihood"]

@@ -1,7 +1,8 @@
 """Several trees over the same observations, taken together."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,23 +12,38 @@ from hck.backend.random import Random
 from hck.hierarchy.leave_one_out import LeftOut
 from hck.points import PointsLike
 from hck.process.process import Functions, Process
+from hck.process.spread import Spread, calibrate
 
 
 @dataclass
 class Mixture:
-    """Gaussian processes with the same kernel on different trees, each as likely as the others.
+    """Gaussian processes with the same kernel on different trees.
 
-    Which tree is right is not known, so that a prediction is a mixture: its mean is the mean of the trees'
-    means, and its variance the mean of their variances plus the variance of their means. The second part is
-    what the partition itself contributes to the uncertainty; it is large next to cuts.
+    The mean of a prediction is the mean of the trees' means. Its variance is made of the mean of their
+    variances and of the variance of their means, which is large next to cuts, each times a factor (`spread`).
+    Factors of 1 are those of a mixture of trees of which one, not known which, is right. But the mean is
+    nearer to the truth than the trees are: `calibrated` has the factors that fit left-out observations best.
     """
 
     members: list[Process]
+    spread: Spread = field(default_factory=Spread)
 
     def validate(self) -> None:
         require(len(self.members) > 0, "members must not be empty")
         shapes = {(each.y.shape, each.y.dtype) for each in self.members}
         require(len(shapes) == 1, "members must be of the same observations")
+
+    @interruptible
+    def calibrated(self, rows: np.ndarray | None = None, known_noise: bool = False) -> "Mixture":
+        """The same with variances by leave-one-out; `rows` are observations to go by, if not all.
+
+        As it is where equations are solved by iteration, since nothing is left out then.
+        """
+        if not all(member.factorization.has_left_out for member in self.members):
+            return self
+        first = self.members[0]
+        found = calibrate(first.observations, self._left_out(), self._noise, rows, known_noise)
+        return replace(self, spread=found)
 
     @property
     def log_likelihood(self) -> float:
@@ -48,7 +64,7 @@ class Mixture:
     def variance(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> tuple[Tensor, Tensor]:
         """The mean and the variance at new points; see `Process.variance`."""
         means = [member.predict(x, trend, verbose) for member in self.members]
-        return mix(means, [member.variance(x, trend, verbose) for member in self.members])
+        return mix(means, [member.variance(x, trend, verbose) for member in self.members], self.spread)
 
     @interruptible
     def slope(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
@@ -59,31 +75,47 @@ class Mixture:
     def slope_variance(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> tuple[Tensor, Tensor]:
         """The mean and the variance of the gradient at new points; see `Process.slope_variance`."""
         variances = [member.slope_variance(x, trend, verbose) for member in self.members]  # first: an error
-        return mix([member.slope(x, trend, verbose) for member in self.members], variances)
+        return mix([member.slope(x, trend, verbose) for member in self.members], variances, self.spread)
 
     @interruptible
     def covariance(self, x: PointsLike, trend: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the covariances at new points, for several outputs (points, points, outputs)."""
         within = _mean([member.covariance(x, trend) for member in self.members])  # first: it may be refused
         means = torch.stack([member.predict(x, trend) for member in self.members])
-        apart = means - means.mean(0)
+        apart, spread = means - means.mean(0), self.spread
         if apart.ndim == 2:
-            return means.mean(0), within + apart.mT @ apart / len(means)
-        between = torch.einsum("tio,tjo->ijo", apart, apart) / len(means)
-        return means.mean(0), within[..., None] + between
+            between = apart.mT @ apart / len(means)
+        else:
+            between, within = torch.einsum("tio,tjo->ijo", apart, apart) / len(means), within[..., None]
+        return means.mean(0), spread.function * within + spread.between * between
 
     @interruptible
     def leave_one_out(self) -> LeftOut:
         """Every observation predicted from all others."""
-        left_out = [member.leave_one_out() for member in self.members]
-        return LeftOut(*mix([one.mean for one in left_out], [one.variance for one in left_out]))
+        left_out, noise = self._left_out(), self._noise
+        latent = [(one.variance - noise).clamp_min(0) for one in left_out]
+        mean, variance = mix([one.mean for one in left_out], latent, self.spread)
+        return LeftOut(mean, variance + self.spread.noise * noise)
+
+    @property
+    def _noise(self) -> Tensor:
+        """Its variance at each observation: (n,), or (n, 1) for several outputs."""
+        first = self.members[0]
+        return first.noise if first.outputs == 1 else first.noise[:, None]
+
+    def _left_out(self) -> list[LeftOut]:
+        return [member.leave_one_out() for member in self.members]
 
     @interruptible
     def sample(self, x: PointsLike, trend: Tensor, count: int, random: Random) -> Tensor:
-        """Draws at new points, each from a tree drawn at random; see `Process.sample`."""
+        """Draws at new points, each of a tree drawn at random; see `Process.sample`.
+
+        Around the mean of all trees, and with the covariances that `covariance` has.
+        """
         which, counts = self._choose(count, random)
+        means = [member.predict(x, trend)[..., None] for member in self.members]
         drawn = [
-            member.sample(x, trend, number, random.child(1 + i))
+            _widened(member.sample(x, trend, number, random.child(1 + i)), means, i, self.spread)
             for i, (member, number) in enumerate(zip(self.members, counts, strict=True))
             if number
         ]
@@ -91,14 +123,14 @@ class Mixture:
 
     @interruptible
     def functions(self, count: int, random: Random, n_waves: int = 512) -> "MixtureFunctions":
-        """Draws as functions, each from a tree drawn at random; see `Process.functions`."""
+        """Draws as functions, as wide as those of `sample`; see `Process.functions`."""
         which, counts = self._choose(count, random)
         drawn = {
             i: member.functions(number, random.child(1 + i), n_waves)
             for i, (member, number) in enumerate(zip(self.members, counts, strict=True))
             if number
         }
-        return MixtureFunctions(drawn, which)
+        return MixtureFunctions(self, drawn, which)
 
     def _choose(self, count: int, random: Random) -> tuple[Tensor, list[int]]:
         """The tree of each draw, (count,), and how many draws each tree has."""
@@ -110,26 +142,38 @@ class Mixture:
 class MixtureFunctions:
     """Functions drawn from a mixture, the same whenever they are evaluated."""
 
+    mixture: Mixture
     drawn: dict[int, Functions]  # of each tree that has some
     which: Tensor  # (count,): the tree of each
 
     @interruptible
     def __call__(self, x: PointsLike, trend: Tensor) -> Tensor:
         """Values: (points, count), or (points, outputs, count); see `Functions`."""
-        values = torch.cat([functions(x, trend) for functions in self.drawn.values()], -1)
-        return values[..., self.which.argsort(stable=True).argsort()]
+        parts, spread = [functions(x, trend) for functions in self.drawn.values()], self.mixture.spread
+        if spread.function != 1 or (spread.between != 1 and len(self.mixture.members) > 1):
+            means = [member.predict(x, trend)[..., None] for member in self.mixture.members]
+            parts = [_widened(part, means, i, spread) for i, part in zip(self.drawn, parts, strict=True)]
+        return torch.cat(parts, -1)[..., self.which.argsort(stable=True).argsort()]
 
     def take(self, number: int) -> "MixtureFunctions":
         """One of them."""
         tree = int(self.which[number])
         place = (self.which[:number] == tree).sum()[None]
-        return MixtureFunctions({tree: self.drawn[tree].take(place)}, self.which[number : number + 1])
+        drawn = {tree: self.drawn[tree].take(place)}
+        return MixtureFunctions(self.mixture, drawn, self.which[number : number + 1])
 
 
-def mix(means: list[Tensor], variances: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """The mean and the variance of a mixture, given those of its members: within each, and between them."""
+def _widened(drawn: Tensor, means: list[Tensor], tree: int, spread: Spread) -> Tensor:
+    """Draws (…, count) of a tree, around the mean of all trees, given the mean of each (…, 1)."""
+    centre = _mean(means)
+    inside, apart = drawn - means[tree], means[tree] - centre
+    return centre + spread.function**0.5 * inside + spread.between**0.5 * apart
+
+
+def mix(means: list[Tensor], variances: list[Tensor], spread: Spread) -> tuple[Tensor, Tensor]:
+    """The mean and the variance of the function, given those of each tree."""
     every = torch.stack(means)
-    return every.mean(0), _mean(variances) + every.var(0, correction=0)
+    return every.mean(0), spread.function * _mean(variances) + spread.between * every.var(0, correction=0)
 
 
 def _mean(parts: list[Tensor]) -> Tensor:

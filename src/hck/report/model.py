@@ -175,9 +175,9 @@ def _features(model: HCKEstimator) -> str:
 
 def choice_section(model: HCKEstimator) -> Section | None:
     """What was chosen or learned, and why; None where all was given."""
-    if isinstance(model, HCKGaussianProcessRegressor):
-        return _learned(model)
     selection = getattr(model, "selection_", None)
+    if isinstance(model, HCKGaussianProcessRegressor) and not getattr(selection, "candidates", []):
+        return _learned(model)
     return None if selection is None else _selected(selection)
 
 

@@ -21,7 +21,7 @@ def test_learning_raises_the_likelihood(learned):
 
 
 def test_one_leaf_ends_where_the_gradient_vanishes():
-    model = HCKGaussianProcessRegressor(rank=N).fit(X, Y)
+    model = HCKGaussianProcessRegressor("matern32", rank=N).fit(X, Y)
     _, gradient = model.log_marginal_likelihood(eval_gradient=True)
     assert np.abs(gradient).max() < 0.002 * N
     assert (np.diff(model.history_) >= -1e-12).all()

@@ -72,7 +72,7 @@ def test_standard_errors_of_pure_noise():
 
 
 def test_standard_errors_are_those_of_the_second_derivatives():
-    model = HCKGaussianProcessRegressor(rank=N).fit(X, Y)
+    model = HCKGaussianProcessRegressor("matern32", rank=N).fit(X, Y)
     value, size = model.log_marginal_likelihood, len(model.theta_)
     steps, hessian = 1e-2 * np.eye(size), np.empty((size, size))
     for i, a in enumerate(steps):

@@ -40,3 +40,60 @@ def test_repeated_points():
     assert 0.07 < model.noise_**0.5 < 0.14
     means = y.reshape(9, 10).mean(1)
     np.testing.assert_allclose(model.predict(X[:9]), means, atol=0.1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 49, 50])
+def test_defaults_take_any_number_of_observations(n):
+    """Below fifty, parameters are those of the largest likelihood; an exact process either way."""
+    model = HCKGaussianProcessRegressor(fit_time="fast", random_state=0).fit(X[:n], X[:n, 0])
+    mean, std = model.predict(NEW, return_std=True, observed=True)
+    assert np.isfinite(mean).all()
+    assert (std > 0).all()
+    assert model.tree_.n_leaves == 1
+    assert bool(model.selection_.candidates) == (n >= 50)
+
+
+@pytest.mark.parametrize("value", [0.0, -7.7])
+def test_defaults_of_a_constant(value):
+    model = HCKGaussianProcessRegressor(fit_time="fast", random_state=0).fit(X, np.full(N, value))
+    mean, std = model.predict(np.concatenate([NEW, NEW + 3]), return_std=True, observed=True)
+    np.testing.assert_allclose(mean, value, atol=1e-8)
+    assert ((std >= 0) & (std < 1e-3)).all()
+    assert np.isfinite(model.log_marginal_likelihood())
+
+
+def test_defaults_of_repeated_points_that_contradict_each_other():
+    """What they agree on is predicted, and the rest is noise."""
+    x, error = np.repeat(X[:30], 4, axis=0), np.tile([-1.0, 1.0, -1.0, 1.0], 30)
+    model = HCKGaussianProcessRegressor(fit_time="fast", random_state=0).fit(x, 10 * x[:, 0] + error)
+    mean, std = model.predict(X[:30], return_std=True)
+    np.testing.assert_allclose(mean, 10 * X[:30, 0], atol=0.7)
+    assert 0.7 < model.noise_**0.5 < 1.4
+    assert (std < 0.7).all()
+
+
+def test_one_point_many_times():
+    x, y = np.ones((60, 2)), np.random.default_rng(2).standard_normal(60)
+    model = HCKGaussianProcessRegressor(fit_time="fast", random_state=0).fit(x, y)
+    mean, std = model.predict(x[:1], return_std=True, observed=True)
+    assert mean[0] == pytest.approx(y.mean(), abs=0.05)
+    assert 0.8 * y.std() < std[0] < 1.3 * y.std()
+
+
+@pytest.mark.parametrize("given", [{"noise": 0.0}, {"noise": -1.0}])
+def test_there_is_always_some_noise(given):
+    with pytest.raises(ValueError, match=r"'noise' parameter .* \(0.0, inf\)"):
+        HCKGaussianProcessRegressor(**given).fit(X, X[:, 0])
+
+
+def test_variances_of_zero_are_refused():
+    with pytest.raises(ValueError, match="noise_variance must be positive"):
+        HCKGaussianProcessRegressor().fit(X, X[:, 0], noise_variance=np.zeros(N))
+
+
+def test_observations_without_noise():
+    """Where nothing tells it from 0, the noise is next to nothing."""
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    model = HCKGaussianProcessRegressor(fit_time="fast", random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), y, atol=0.02)
+    assert model.noise_**0.5 < 0.05

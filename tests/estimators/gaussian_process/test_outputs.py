@@ -17,7 +17,12 @@ RNG = np.random.default_rng(3)
 BOTH = np.stack([Y, 300 * np.cos(4 * X[:, 1]) + 7 + 20 * RNG.standard_normal(N)], 1)
 SIZES = pytest.mark.parametrize(
     "settings",
-    [{"rank": N}, TREE, {**TREE, "n_trees": 3}, {"approximation": "nystrom", "rank": 20, "random_state": 0}],
+    [
+        {"rank": N},
+        TREE,
+        {**TREE, "n_trees": 3, "calibrate": None},
+        {"approximation": "nystrom", "rank": 20, "random_state": 0},
+    ],
     ids=["one_leaf", "tree", "forest", "nystrom"],
 )
 USES = {
@@ -50,6 +55,21 @@ def test_they_are_processes_with_the_same_parameters(settings, trend, normalize_
     each = [one.log_marginal_likelihood(one.theta_ + 0.1, eval_gradient=True) for one in alone]
     assert value == pytest.approx(sum(one for one, _ in each), rel=1e-9)
     np.testing.assert_allclose(slope, sum(one for _, one in each), rtol=1e-6, atol=1e-8)
+
+
+def test_targets_share_the_calibration():
+    """The factors of parts of variances are those that fit the left-out observations of all targets best."""
+    settings = {**TREE, "n_trees": 3, "calibrate": "loo", "normalize_y": True}
+    twice = fixed(**settings).fit(X, np.stack([Y, 5 - 3 * Y], 1))
+    once = fixed(**settings).fit(X, Y)
+    assert twice.posterior_.spread != once.posterior_.spread.__class__()
+    for name, use in USES.items():
+        if name not in ("coefficients", "targets", "lpd", "cov"):
+            np.testing.assert_allclose(use(twice)[..., 0], use(once), rtol=2e-2, atol=1e-6, err_msg=name)
+    draws = twice.draw_functions(2000, random_state=0)(NEW)
+    np.testing.assert_allclose(draws.std(-1), twice.predict(NEW, return_std=True)[1], rtol=0.1)
+    sample = twice.sample_y(NEW, 4000, random_state=0)
+    np.testing.assert_allclose(sample.std(-1), twice.predict(NEW, return_std=True)[1], rtol=0.1)
 
 
 @pytest.mark.parametrize("settings", [{}, {"normalize_y": True}, {"trend": "linear", "n_trees": 2}], ids=str)

@@ -27,13 +27,14 @@ from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend, TrendLike
 from hck.process import Mixture
 
-_LEARNED = ("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_", "_space")
+_LEARNED = ("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_", "selection_", "_space")
 _KEPT = (
     *(*_LEARNED, "coefficients_", "log_marginal_likelihood_value_", "_trend"),
     *("n_features_in_", "feature_names_in_"),
 )
 
 
+_LEARNED_ON = 20_000  # points, where that is "auto"
 _ELSEWHERE = "not there on a cluster: use to_local()"
 
 
@@ -53,8 +54,9 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
     """Gaussian process regression with a hierarchically compositional kernel, on a Dask cluster.
 
     As `hck.HCKGaussianProcessRegressor`, for data that are spread over machines; see `DaskHCKRegressor`.
-    Parameters are learned on the client, on `learn_size` points that are drawn at random from all; then all
-    points are conditioned on, where they are. Draws, leave-one-out predictions and covariances between points
+    Parameters are chosen or learned on the client, on `learn_size` points (auto: 20,000) that are drawn at
+    random from all, and so are sizes and the calibration of standard deviations; then all points are
+    conditioned on, where they are. Draws, leave-one-out predictions and covariances between points
     are there after `to_local`. There is one target, in the units that it has.
 
     Parameters
@@ -96,22 +98,24 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
 
     def __init__(
         self,
-        kernel: str | Kernel = "matern32",
+        kernel: str | Kernel = "auto",
         *,
-        lengthscale: ArrayLike | None = None,
+        lengthscale: ArrayLike | None = "auto",
         ard: bool = True,
-        noise: float | None = None,
+        noise: float | str | None = "auto",
         trend: TrendLike = "constant",
+        fit_time: float | str = "balanced",
+        calibrate: str | None = "auto",
         optimizer: str | None = "auto",
         max_iter: int = 100,
         n_restarts: int = 0,
         bounds: Bounds | None = None,
         priors: dict[str, tuple[float, float]] | None = None,
-        learn_size: int | None = 20_000,
+        learn_size: int | str | None = "auto",
         normalize_y: bool | None = None,
         approximation: str = "hierarchical",
-        n_trees: int = 1,
-        rank: int = 128,
+        n_trees: int | str = "auto",
+        rank: int | str = "auto",
         leaf_size: int | None = None,
         partition: str = "random_projection",
         landmarks: str = "uniform",
@@ -147,7 +151,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         refuse(self.normalize_y or None, "targets in units of their own (normalize_y=True)")
         data, trained, fitted = self._train_on_cluster(X, y)
         found = trained.likelihoods
-        self._evaluation = Evaluation(fitted["_trend"], found)
+        self._evaluation = Evaluation(fitted["_trend"], found, fitted.pop("spread"))
         self.coefficients_ = self._evaluation.coefficients
         self.log_marginal_likelihood_value_ = float(np.mean([float(each.value) for each in found]))
         self._remember(data)
@@ -163,18 +167,20 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         return 2 + data.features
 
     def _least_sample(self, n: int) -> int:
-        return n if self.learn_size is None else self.learn_size
+        most = _LEARNED_ON if isinstance(self.learn_size, str) else self.learn_size
+        return n if most is None else most
 
     def _settle(
         self, sizes: Sizes, data: Training, sample: Sample, rng: np.random.RandomState
     ) -> tuple[Plan, dict[str, Any]]:
         """Learn the parameters on some of the sample, with a plain estimator."""
-        size, plain = self._least_sample(data.n), self._alone(device=None, n_trees=1)
+        size, plain = self._least_sample(data.n), self._alone(device=None)
         learned: HCKGaussianProcessRegressor = plain.fit(sample.x[:size], sample.y[:size])
         trend = Trend.of(self.trend, sample.x, sample.y)[0]
-        settings = sizes.estimator._settings(sizes.estimator._shape)
-        number = sizes.branches(self.n_trees, settings)
-        seeds = rng.randint(2**31 - 1, size=int(self.n_trees)).tolist()
+        shape = learned.selection_.shape
+        settings = sizes.estimator._settings(shape)
+        number = sizes.branches(shape.n_trees, settings)
+        seeds = rng.randint(2**31 - 1, size=int(shape.n_trees)).tolist()
         noise = float(learned.noise_)
         plan = Plan(
             *(learned.kernel_, noise, Scaling(), [], seeds, settings, self.dtype, "cpu"),
@@ -182,7 +188,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
             process=True,
         )
         known = {name: getattr(learned, name) for name in _LEARNED}
-        return plan.cut(sample.x, number), {**known, "_trend": trend}
+        return plan.cut(sample.x, number), {**known, "_trend": trend, "spread": learned.posterior_.spread}
 
     # Predictions ------------------------------------------------------------------------------------
 
@@ -237,8 +243,8 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
             )
         ]
         made: HCKGaussianProcessRegressor = self._alone()
-        made.posterior_, made.residuals_, made._objects, made._categories = Mixture(members), [], False, None
-        made._units = None
+        made.posterior_ = Mixture(members, self._evaluation.spread)
+        made.residuals_, made._objects, made._categories, made._units = [], False, None, None
         made.trees_ = [member.source.tree for member in members if member.source.tree is not None]
         assign(made, {name: getattr(self, name) for name in _KEPT if hasattr(self, name)})
         return made
