@@ -32,13 +32,17 @@ class Vecchia:
         import gpboost
 
         kind = {"cov_function": "matern_ard", "cov_fct_shape": 1.5, "gp_approx": "vecchia"}
-        self.model = gpboost.GPModel(gp_coords=X, likelihood="gaussian", num_neighbors=20, **kind)
+        self.varies = X.std(0) > 0  # constant features are refused
+        self.model = gpboost.GPModel(
+            gp_coords=X[:, self.varies], likelihood="gaussian", num_neighbors=20, **kind
+        )
         self.model.fit(y=y, X=np.ones((len(y), 1)), params={"maxit": self.rounds})
         return self
 
     def predict(self, X: np.ndarray) -> Prediction:
         ones = np.ones((len(X), 1))
-        found = self.model.predict(gp_coords_pred=X, X_pred=ones, predict_var=True, predict_response=True)
+        what = {"gp_coords_pred": X[:, self.varies], "X_pred": ones}
+        found = self.model.predict(**what, predict_var=True, predict_response=True)
         return np.asarray(found["mu"]), np.sqrt(found["var"])
 
 
