@@ -245,7 +245,8 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        code = self.predict_proba(X).argmax(1)
+        return self.classes_[code]
 
     # Likelihood -------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from hck.backend.interrupts import interruptible
 from hck.backend.parallel import on_own_threads
 from hck.errors import NotPositiveDefiniteError
 from hck.losses import Effort, Huber, Problem, Squared, minimise
+from hck.losses.base import weighted_quantile
 from hck.selection.auto import meeting, shape_of
 from hck.selection.candidate import Given, Selection, Shape
 from hck.selection.contest import Comparison, Contest
@@ -125,7 +126,9 @@ class _Trial:
             if _needs_delta(problem):
                 squares = replace(problem, loss=Squared())
                 rest = problem.y - problem.intercept - minimise(self.source, squares, alpha).left_out()[:, 0]
-                loss = Huber(_EFFICIENT * _NORMAL * float(rest.abs().median()) or 1.0)
+                share = torch.ones_like(rest) if problem.weight is None else problem.weight
+                middle = float(weighted_quantile(rest.abs(), share / share.sum(), 0.5))
+                loss = Huber(_EFFICIENT * _NORMAL * middle or 1.0)
             self.some[number] = replace(problem, loss=loss)
             found.append(replace(self.problems[number], loss=loss))
         self.problems = tuple(found)
