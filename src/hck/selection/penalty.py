@@ -21,6 +21,7 @@ from hck.selection.work import OF_A_RANK
 
 _STEP, _MOST, _USUAL = 3.0, 8, 3  # factors of alpha that are tried, how many at most, and usually
 _GAIN = 0.999  # a step has to lower the loss to
+_WORTH = 0.99  # that of squares, below which another loss is worth its time
 _PART = 0.3  # of the work
 _PASSES = 0.5  # of the factorizations: trees after the first begin where it ended
 _EFFORT = Effort(30, 1e-3)  # enough to compare
@@ -63,7 +64,7 @@ def better_than_squares(
     squares = comparison.loss_of(comparison.matrices(comparison.trees(kernel), kernel), selection.alpha)
     name = problems[0].loss.name
     selection.notes.append(f"left-out loss: {name} {loss:.5f} with alpha {alpha:.3g}, squared {squares:.5f}")
-    if not loss < squares:
+    if not loss < _WORTH * squares:
         return None
     return problems, _for_loss(problems, replace(selection, alpha=alpha), given, contest)
 
