@@ -234,13 +234,14 @@ def _checked(job: Job, known: Any) -> dict[str, Any]:
     wrong = [name for name, hint in _MADE_OF.items() if name not in known or not fits(known[name], hint)]
     if not wrong:
         columns, names = len(known["coding"].intercept), known["names"]
+        kind = DiskHCKClassifier if known["class"] == "DiskHCKClassifier" else DiskHCKRegressor
         d, probes = (
             known["plan"].n_features,
             known.get("left_out", (np.zeros(0), *2 * (np.zeros((0, columns)),))),
         )
         agreed = {
             "class": isinstance(known["coding"], OneAgainstAll) == (known["class"] == "DiskHCKClassifier"),
-            "parameters": {*known["parameters"]} <= {*DiskRidge._get_param_names()},
+            "parameters": {*known["parameters"]} <= {*kind._get_param_names()},
             "shape": known["shape"][1] == d and known["shape"][0] > 0,
             "names": names is None or len(names) == d,
             "is_vector": not known["is_vector"] or columns == 1 or known["class"] == "DiskHCKClassifier",
