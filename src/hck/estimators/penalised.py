@@ -86,6 +86,8 @@ def problems_of_numbers(
 def problems_of_classes(loss: str, code: np.ndarray, rows: np.ndarray, weight: Tensor | None) -> Problems:
     """A problem of all classes together, or one against all others for each; of some rows."""
     y, count = torch.tensor(code[rows], dtype=torch.int64, device="cpu"), int(code.max()) + 1
+    if len(np.unique(code[rows])) < count:
+        raise ValueError(f"all points of a class have weight 0: loss={loss!r} needs points of each class")
     if loss == "logistic":
         return (Problem.of(Logistic(count), y, weight),)
     which = range(1, 2) if count == 2 else range(count)

@@ -171,7 +171,7 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         self.classes_, self.kernels_, self.posteriors_ = classes, list(kernels), list(posteriors)
         self.theta_, self.theta_names_, self._space = np.stack(thetas), space.names, space
         self.history_ = [value for history in histories for value in history]
-        self.n_iter_ = len(self.history_)
+        self.n_iter_ = max(1, len(self.history_))
         self.log_marginal_likelihood_value_ = float(np.mean([each.log_likelihood for each in posteriors]))
         trees = (member.source.tree for member in posteriors[0].members)
         self.trees_ = [tree for tree in trees if tree is not None]
@@ -251,7 +251,8 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        code = self.predict_proba(X).argmax(1)
+        return self.classes_[code]
 
     # Likelihood -------------------------------------------------------------------------------------
 

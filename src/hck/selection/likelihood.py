@@ -59,11 +59,23 @@ def evaluate(
 @interruptible
 @torch.no_grad()
 def evaluate_classes(
-    space: Space, source: Approximation, y: Tensor, theta: ArrayLike, jitter: float | None = None
+    space: Space,
+    source: Approximation,
+    y: Tensor,
+    theta: ArrayLike,
+    jitter: float | None = None,
+    modes: list[Tensor] | None = None,
 ) -> tuple[float, np.ndarray]:
-    """The same of labels 0 and 1 (n,), by Laplace's approximation."""
+    """The same of labels 0 and 1 (n,), by Laplace's approximation.
+
+    The last of the modes, of the same labels and other parameters, is where its search starts; its own is
+    added to them.
+    """
     kernel, _, tensors = space.tensors_at(theta, source.device, source.dtype)
-    found = laplace(source.with_kernel(kernel, jitter), y, tensors)
+    start = modes[-1] if modes else None
+    found = laplace(source.with_kernel(kernel, jitter), y, tensors, start)
+    if modes is not None:
+        modes[:] = [found.mode]
     return found.value, space.log_gradient(theta, found.gradient)
 
 
@@ -82,10 +94,12 @@ def learn(
     start = space.start if how.start is None else how.start
     size = len(data) if how.size is None else min(how.size, len(data))
     observed = size * data.columns.shape[1]
+    modes: list[Tensor] = []  # of classes
 
     def value(source: Approximation, part: Observations, theta: np.ndarray) -> tuple[float, np.ndarray]:
         if how.of_classes:
-            found, gradient = evaluate_classes(space, source, part.y, theta, how.jitter)
+            near = modes if part is data or how.optimizer == "lbfgs" else None
+            found, gradient = evaluate_classes(space, source, part.y, theta, how.jitter, near)
         else:
             found, gradient = evaluate(space, source, part, theta, how.jitter)
         prior, slope = space.log_prior(theta)

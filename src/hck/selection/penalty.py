@@ -13,6 +13,7 @@ from hck.backend.interrupts import interruptible
 from hck.backend.parallel import on_own_threads
 from hck.errors import NotPositiveDefiniteError
 from hck.losses import Effort, Huber, Problem, Squared, minimise
+from hck.losses.base import weighted_quantile
 from hck.selection.auto import meeting, shape_of
 from hck.selection.candidate import Given, Selection, Shape
 from hck.selection.contest import Comparison, Contest
@@ -20,6 +21,7 @@ from hck.selection.work import OF_A_RANK
 
 _STEP, _MOST, _USUAL = 3.0, 8, 3  # factors of alpha that are tried, how many at most, and usually
 _GAIN = 0.999  # a step has to lower the loss to
+_WORTH = 0.99  # that of squares, below which another loss is worth its time
 _PART = 0.3  # of the work
 _PASSES = 0.5  # of the factorizations: trees after the first begin where it ended
 _EFFORT = Effort(30, 1e-3)  # enough to compare
@@ -62,7 +64,7 @@ def better_than_squares(
     squares = comparison.loss_of(comparison.matrices(comparison.trees(kernel), kernel), selection.alpha)
     name = problems[0].loss.name
     selection.notes.append(f"left-out loss: {name} {loss:.5f} with alpha {alpha:.3g}, squared {squares:.5f}")
-    if not loss < squares:
+    if not loss < _WORTH * squares:
         return None
     return problems, _for_loss(problems, replace(selection, alpha=alpha), given, contest)
 
@@ -125,7 +127,9 @@ class _Trial:
             if _needs_delta(problem):
                 squares = replace(problem, loss=Squared())
                 rest = problem.y - problem.intercept - minimise(self.source, squares, alpha).left_out()[:, 0]
-                loss = Huber(_EFFICIENT * _NORMAL * float(rest.abs().median()) or 1.0)
+                share = torch.ones_like(rest) if problem.weight is None else problem.weight
+                middle = float(weighted_quantile(rest.abs(), share / share.sum(), 0.5))
+                loss = Huber(_EFFICIENT * _NORMAL * middle or 1.0)
             self.some[number] = replace(problem, loss=loss)
             found.append(replace(self.problems[number], loss=loss))
         self.problems = tuple(found)
