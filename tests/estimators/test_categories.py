@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
+from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 
 RNG = np.random.default_rng(0)
 COLOURS = np.array(["red", "green", "blue"])
@@ -70,7 +70,7 @@ def test_categories_that_are_new_or_missing():
 def test_numbers_as_objects_are_numbers():
     table = make_table(50, "object").drop(columns="colour").astype(object)
     model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.zeros(50))
-    assert model._categories is None
+    assert model._columns_in.codings == []
 
 
 @pytest.mark.parametrize("names", [["x", "colour", "z"], [1, 2, 3], [2, 0, 1]])
@@ -78,15 +78,16 @@ def test_numbers_as_objects_are_numbers():
 def test_names_may_be_numbers_and_values_missing(names, dtype):
     table = make_table(60, dtype)
     table.iloc[:5, 1] = pd.NA if dtype == "string" else None
-    model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table.set_axis(names, axis=1), np.zeros(60))
-    assert model._categories.names == [names[1]]
-    assert model._categories(table.set_axis(names, axis=1)).shape == (60, 6)
+    table = table.set_axis(names, axis=1)
+    model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.zeros(60))
+    assert model.kernel_feature_names_[0] == f"{names[1]}: (missing)"
+    assert model._columns_in(table).shape == (60, 6)
 
 
 def test_values_of_several_types():
     table = pd.DataFrame({"a": ["x", 1, "y", None] * 10, "b": np.arange(40.0)})
     model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.zeros(40))
-    assert model._categories(table).shape == (40, 5)
+    assert model._columns_in(table).shape == (40, 5)
 
 
 def test_whole_numbers_are_the_same_in_another_type():
@@ -98,24 +99,28 @@ def test_whole_numbers_are_the_same_in_another_type():
     np.testing.assert_array_equal(model.predict(new), model.predict(same))
 
 
-def test_many_categories_are_sparse():
+def test_many_categories_without_targets_are_sparse():
     table = pd.DataFrame({"id": [f"id{i}" for i in range(400)], "b": np.arange(400.0)})
-    model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, table["b"])
-    assert sp.issparse(model._categories(table))
-    assert np.isfinite(model.predict(table)).all()
+    model = HCKKernelPCA(rank=8, random_state=0).fit(table)
+    assert sp.issparse(model._columns_in(table))
+    assert np.isfinite(model.transform(table)).all()
 
 
 def test_errors():
     table = make_table(50, "category")
     model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.zeros(50))
-    with pytest.raises(ValueError, match="categories colour: pass a table"):
+    with pytest.raises(ValueError, match="in columns colour: pass a table"):
         model.predict(np.zeros((2, 3)))
     with pytest.raises(ValueError, match=r"[Ff]eature names|columns are missing"):
         model.predict(table.rename(columns={"x": "y"}))
-    with pytest.raises(TypeError, match="column 'when' has dtype datetime64"):
-        model.fit(table.assign(when=pd.Timestamp("2020-01-01")), np.zeros(50))
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(table.assign(x=np.nan), np.zeros(50))
+    with pytest.raises(ValueError, match=r"[Ff]eature names"):
+        model.predict(table[["colour", "x", "z"]])
+    with pytest.raises(ValueError, match="column 'x' must be numbers: could not convert"):
+        model.predict(table.assign(x="many"))
+    with pytest.raises(TypeError, match="column 'when' has dtype period"):
+        model.fit(table.assign(when=pd.Period("2020")), np.zeros(50))
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(table.assign(x=np.inf), np.zeros(50))
 
 
 @pytest.mark.parametrize("text", ["nan", "NaN", "None", "<NA>", "NaT", "(missing)", "\\(missing)", ""])

@@ -47,7 +47,7 @@ class Branched(HCKEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = tags.input_tags.allow_nan = False
         return tags
 
     def _given_plain(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class BranchedRidge(Branched, RidgeEstimator):
         plain.trees_, plain.forest_ = [member.tree for member in members], Forest([*members])
         plain.residuals_, plain._scaling = [], plan.scaling
         plain._used, plain._weight = np.arange(members[0].tree.n_points) if rows is None else rows, None
-        plain._objects, plain._categories = False, None
+        plain._objects, plain._columns_in = False, None
         return plain
 
 

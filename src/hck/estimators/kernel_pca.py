@@ -270,9 +270,10 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         return self._back.predict(X)
 
     def _check_way_back(self, points: Points) -> None:
-        if not isinstance(points, DensePoints) or self._categories is not None:
+        if not isinstance(points, DensePoints) or self._ties() is not None:
             raise ValueError(
-                "fit_inverse_transform=True needs dense points of numbers, neither sparse data nor categories"
+                "fit_inverse_transform=True needs dense points of numbers: neither sparse data, categories, "
+                "dates nor missing values"
             )
         if np.ndim(self.lengthscale) or make_kernel(self.kernel, self.lengthscale).stretch() is not None:
             raise ValueError(

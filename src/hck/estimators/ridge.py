@@ -25,7 +25,7 @@ from hck.backend.memory import resolve_budget
 from hck.backend.reuse import reusing
 from hck.estimators.base import HCKEstimator
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, Weights, assign
-from hck.estimators.training import Ensemble, Equations, Fitted, Weighed, blend, scale, weigh
+from hck.estimators.training import Ensemble, Equations, Fitted, ScaledPoints, Weighed, blend, scale, weigh
 from hck.hierarchy import Forest, TreePredictor
 from hck.partition import Tree
 from hck.points import (
@@ -45,7 +45,6 @@ from hck.selection.anisotropic import MOST_LENGTHSCALES
 from hck.selection.auto import given_kernel, select
 from hck.selection.candidate import Given, Shape
 from hck.selection.contest import Contest
-from hck.selection.isotropic import Units
 from hck.selection.loss import LOSSES, Loss
 from hck.selection.work import Limits, allowed_work
 
@@ -127,11 +126,11 @@ class RidgeEstimator(HCKEstimator):
             points, rng = self._points(X), check_random_state(self.random_state)
             weighed = weigh(targets, _check_weights(sample_weight, len(points)))
             points = self._counting(points, weighed)
-            scaled = scale(points, self._scale_kind(), self.scale == "auto", self._dtype())
+            scaled = scale(points, self._scale_kind(), self.scale == "auto", self._dtype(), self._ties())
             scaled = replace(scaled, points=own(scaled.points, given))
             noise = weighed.noise(isinstance(self.alpha, str))
             data = weighed.observations(scaled.points, noise)
-            selection = self._select(data, weighed.loss(LOSSES[self._loss], observed), scaled.units, rng)
+            selection = self._select(data, weighed.loss(LOSSES[self._loss], observed), scaled, rng)
             seeds = rng.randint(2**31 - 1, size=int(selection.n_trees)).tolist()
             equations = Equations(scaled.points, weighed.y, noise, self.leave_one_out)
             shape, others = selection.shape, selection.blend[1:]
@@ -141,7 +140,7 @@ class RidgeEstimator(HCKEstimator):
             return Fitted(blend(trained, selection.blend, weighed), weighed, scaled.scaling, selection)
 
     def _select(
-        self, data: Observations, loss: Loss, units: Units, rng: np.random.RandomState
+        self, data: Observations, loss: Loss, scaled: ScaledPoints, rng: np.random.RandomState
     ) -> Selection:  # fmt: skip
         """Choose what was not given."""
         n, device = len(data), data.points.device
@@ -150,7 +149,7 @@ class RidgeEstimator(HCKEstimator):
         work, deadline = allowed_work(self.fit_time, n, device), time.perf_counter() + seconds
         limits = Limits(work / 2, memory, deadline)
         settings = self._settings(Shape(1, self.leaf_size, 1))  # the rank is that of `_given`, or chosen
-        return select(self._given(), Contest(data, loss, settings, limits, rng), units)
+        return select(self._given(), Contest(data, loss, settings, limits, rng, scaled.ties), scaled.units)
 
     def _given(self) -> Given:
         """What is not to be chosen."""
@@ -252,7 +251,7 @@ class RidgeEstimator(HCKEstimator):
         spread = points.variance(every, torch.zeros_like(every), 1)[0].double().clamp_min(0).cpu()
         each = self.selection_.kernel.importances()
         share = (spread if each is None else spread * each.double().cpu()).numpy()
-        share = share if self._categories is None else self._categories.of_columns(share, self.n_features_in_)
+        share = share if self._columns_in is None else self._columns_in.of_columns(share, self.n_features_in_)
         return share / (share.sum() or 1.0)
 
     # Evaluation -------------------------------------------------------------------------------------

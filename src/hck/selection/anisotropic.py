@@ -33,10 +33,10 @@ def anisotropic(
     points = data.points
     assert isinstance(points, DensePoints)
     near = Neighbourhoods.of(data, as_random(contest.rng.randint(2**31 - 1)))
-    unit = torch.from_numpy(1 / start_lengthscales(points))
+    unit = torch.from_numpy(1 / start_lengthscales(points, contest.ties))
     given = 0.1 if alpha is None else alpha
     starts = [Metric(name, unit, alpha=given, mixed=mixed) for name in names for mixed in (False, True)]
-    each = Lesson("each", max(100, effort.steps // 2), _RATE, effort.size, fixed=alpha is not None)
+    each = Lesson("each", max(100, effort.steps // 2), _RATE, effort.size, fixed=alpha is not None, ties=contest.ties)
     learned = learn_metrics(starts, each, near)
     found = _tuned(comparison, learned, alpha, effort.tries)
     if points.n_features > _MOST_ROWS or not effort.matrices:

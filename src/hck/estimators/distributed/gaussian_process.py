@@ -231,7 +231,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
             )
         ]
         made: HCKGaussianProcessRegressor = self._alone()
-        made.posterior_, made.residuals_, made._objects, made._categories = Mixture(members), [], False, None
+        made.posterior_, made.residuals_, made._objects, made._columns_in = Mixture(members), [], False, None
         made.trees_ = [member.source.tree for member in members if member.source.tree is not None]
         assign(made, {name: getattr(self, name) for name in _KEPT if hasattr(self, name)})
         return made
