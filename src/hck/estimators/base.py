@@ -22,11 +22,12 @@ from hck.backend.checks import require
 from hck.backend.device import resolve_device
 from hck.estimators.parameters import Predictions
 from hck.estimators.whole import keep_whole
-from hck.kernels import Kernel, make_kernel
+from hck.kernels import Kernel, Precomputed, make_kernel
 from hck.kernels.inputs import looks_like_objects
+from hck.kernels.precomputed import check_values
 from hck.partition import Cutter, Landmarks, Tree
 from hck.persistence.model import save
-from hck.points import Points, as_points, as_points_like, check_sparse, features_of
+from hck.points import ObjectPoints, Points, as_points, as_points_like, check_sparse, features_of
 from hck.preparation.arrays import PointsLike, TargetsLike, check_has_numbers, count, to_host
 from hck.preparation.columns import Columns
 from hck.preparation.coding import as_targets, refuse_missing
@@ -61,6 +62,8 @@ class HCKEstimator(BaseEstimator):
     verbose: int
     trees_: list[Tree]
     _objects: bool  # whether points are objects that a kernel function takes
+    _given_values: Precomputed  # of the kernel, where these are what is given as X
+    _takes_values: ClassVar[bool] = False  # whether kernel="precomputed" is possible
     _columns_in: Columns | None  # how columns become features; None: as they are, and none may be missing
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -85,7 +88,8 @@ class HCKEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.sparse = tags.input_tags.allow_nan = not tags.input_tags.pairwise
         return tags
 
     # Input ------------------------------------------------------------------------------------------
@@ -114,6 +118,10 @@ class HCKEstimator(BaseEstimator):
         Where `targets` (rows, targets) are known, categories of many levels become statistics of them.
         """
         self._objects, self._columns_in = self._takes_objects(X), None
+        if self._is_precomputed():
+            values = validate_data(self, to_host(X), reset=True, dtype=ACCEPTED)
+            self._given_values = Precomputed.borrowing(check_values(values))
+            return values
         if self._objects:
             for name in ("feature_names_in_", "n_features_in_"):  # of an earlier fit
                 self.__dict__.pop(name, None)
@@ -133,6 +141,8 @@ class HCKEstimator(BaseEstimator):
     def _validate_new(self, X: PointsLike) -> PointsLike:
         """Check points that are like those of training."""
         check_is_fitted(self, "trees_")
+        if self._is_precomputed():
+            return validate_data(self, to_host(X), reset=False, dtype=ACCEPTED)
         if self._objects:
             looks_like_objects(X)  # or an error
             return X
@@ -241,9 +251,22 @@ class HCKEstimator(BaseEstimator):
         return None if self._columns_in is None else self._columns_in.ties(self.n_features_in_)
 
     def _takes_objects(self, X: PointsLike) -> bool:
-        """Whether the points are no vectors: the kernel is a function, and X a sequence of other things."""
+        """Whether the points are no vectors: the kernel is a function, and X a sequence of other things.
+
+        Points whose kernel values are given are numbers.
+        """
+        if self._is_precomputed():
+            return True
         known = isinstance(self.kernel, Kernel) or callable(self.kernel)
         return known and make_kernel(self.kernel).takes_objects and looks_like_objects(X)
+
+    def _is_precomputed(self) -> bool:
+        """Whether X is a matrix of kernel values."""
+        return self._takes_values and isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _base_kernel(self) -> Any:
+        """The kernel that was given, as a name, a function or a `Kernel`."""
+        return self._given_values if self._is_precomputed() else self.kernel
 
     def _resolve_device(self, X: PointsLike) -> torch.device:
         if self.device is not None:
@@ -273,6 +296,8 @@ class HCKEstimator(BaseEstimator):
     def _points(self, X: PointsLike) -> Points:
         """Validated data on the device and in the dtype that were asked for."""
         device = self._resolve_device(X)
+        if self._is_precomputed():
+            return ObjectPoints(np.arange(len(X)), self._dtype(), device)
         return as_points(X, self._dtype(), device, objects=self._takes_objects(X))
 
     def _dtype(self) -> torch.dtype:

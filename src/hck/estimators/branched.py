@@ -42,6 +42,7 @@ _AUTO = (1024, 128)  # leaf size and rank to reckon with before they are chosen
 class Branched(HCKEstimator):
     """An estimator whose trees are cut into branches, on disk or on workers."""
 
+    _takes_values = False
     _plain: ClassVar[Any]  # the estimator in memory
     _labels: ClassVar[bool] = False  # whether targets are class labels
 

@@ -120,6 +120,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
     _mean: Tensor
     _predictor: Predictor
     _back: HCKRegressor | None
+    _takes_values = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HCKEstimator._parameter_constraints,
@@ -200,7 +201,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         if self.fit_inverse_transform:
             self._check_way_back(points)
         approximation = self._approximation(
-            make_kernel(self.kernel, self.lengthscale),
+            make_kernel(self._base_kernel(), self.lengthscale),
             points,
             rng.randint(2**31 - 1),
             Shape(1, self.leaf_size, self.rank),
@@ -212,6 +213,8 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         self.explained_variance_ratio_ = found.values / found.total
         self.trees_ = [] if approximation.tree is None else [approximation.tree]
         self._predictor, self._mean = found.predictor, found.mean
+        if self._is_precomputed():
+            self._given_values.forget()
         return self
 
     def fit_transform(self, X: PointsLike, y: object = None) -> Predictions:

@@ -70,6 +70,7 @@ class RidgeEstimator(HCKEstimator):
     _left_out: np.ndarray | None
     _used: np.ndarray
     _weight: np.ndarray | None
+    _takes_values = True
     _loss: ClassVar[str]  # by which candidates are compared: of `hck.selection.loss.LOSSES`
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -158,7 +159,7 @@ class RidgeEstimator(HCKEstimator):
         )
         n_trees = 1 if self._is_fixed() else n_trees
         blends = self.fit_time == "best" and self.leave_one_out and self.approximation == "hierarchical"
-        kernel = given_kernel(self.kernel, self.lengthscale)
+        kernel = given_kernel(self._base_kernel(), self.lengthscale)
         return Given(kernel, None if alpha is None else float(alpha), rank, n_trees, blends)
 
     def _train_trees(
@@ -181,6 +182,8 @@ class RidgeEstimator(HCKEstimator):
         self._left_out = fitted.left_out
         self._used = fitted.weighed.rows
         self._weight = fitted.weighed.weights
+        if self._is_precomputed():
+            self._given_values.forget()
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
@@ -218,7 +221,7 @@ class RidgeEstimator(HCKEstimator):
         return points.take(torch.from_numpy(weighed.rows).to(points.device))
 
     def _chooses_lengthscales(self) -> bool:
-        return isinstance(self.kernel, str) and isinstance(self.lengthscale, str)
+        return isinstance(self._base_kernel(), str) and isinstance(self.lengthscale, str)
 
     def _scale_kind(self) -> str | None:
         placed = isinstance(self.partition, Tree) or not isinstance(self.landmarks, str)
