@@ -44,7 +44,7 @@ def measure(name: str, method: str, model: Any, train: tuple[Any, np.ndarray], t
     start = time.process_time()
     model.fit(*train)
     seconds = time.process_time() - start
-    (X, y), predicted = test, model.predict(test[0])
+    y, predicted = test[1], model.predict(test[0])
     numbers = y.dtype.kind == "f"
     error = np.sqrt(np.mean((predicted - y) ** 2)) if numbers else np.mean(predicted != y)
     found = {"data": name, "method": method, "error": float(error), "fit_cpu_seconds": round(seconds, 1)}
@@ -59,7 +59,9 @@ def categories(fit_time: str) -> None:
         train, test = (data.X_train, data.y_train), (data.X_test, data.y_test)
         if name == "diamonds":
             train, test = (train[0], train[1].astype(float)), (test[0], test[1].astype(float))
-            text = [table.astype({c: object for c in ("cut", "color", "clarity")}) for table, _ in (train, test)]
+            text = [
+                table.astype(dict.fromkeys(("cut", "color", "clarity"), object)) for table, _ in (train, test)
+            ]
             both = (text[0], train[1]), (text[1], test[1])
             measure(f"{name}, text", "hck", hck(fit_time, train[1]), *both)
         measure(name, "hck", hck(fit_time, train[1]), train, test)
@@ -74,8 +76,10 @@ def missing(fit_time: str) -> None:
         for part in PARTS:
             rng, gaps = np.random.default_rng(0), []
             for table in tables:
-                table = table.astype({c: float for c in numeric})
-                gaps.append(table.mask(pd.DataFrame(rng.random(table.shape) < part, table.index, table.columns)))
+                table = table.astype(dict.fromkeys(numeric, float))
+                gaps.append(
+                    table.mask(pd.DataFrame(rng.random(table.shape) < part, table.index, table.columns))
+                )
             if name == "adult":  # categories may be missing as they are
                 filled = [g.fillna(dict(gaps[0][numeric].mean())) for g in gaps]
             else:
@@ -113,11 +117,19 @@ def places(fit_time: str, rows: int) -> None:
         placed = step.fit_transform(placed)
     for method, X in (("raw", table), ("spheres and circles", placed)):
         train, test = (X[:rows], y[:rows]), (X[rows:], y[rows:])
-        measure(f"flights3m, {rows:,} rows", f"hck, {method}", HCKRegressor(fit_time=fit_time, random_state=0), train, test)
+        measure(
+            f"flights3m, {rows:,} rows",
+            f"hck, {method}",
+            HCKRegressor(fit_time=fit_time, random_state=0),
+            train,
+            test,
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default="categories,missing,places")
     parser.add_argument("--fit-time", default="balanced")
     parser.add_argument("--rows", type=int, default=100_000)

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+import torch
 
-from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
+from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor, load
 
 RNG = np.random.default_rng(0)
 COLOURS = np.array(["red", "green", "blue"])
@@ -55,6 +58,62 @@ def test_everything_automatic():
     labels = np.where(targets(table) > 0.5, "high", "low")
     model = HCKClassifier(fit_time="fast", random_state=0).fit(table, labels)
     assert model.score(new, np.where(targets(new) > 0.5, "high", "low")) > 0.9
+
+
+def test_one_weight_for_each_column():
+    """Not one for each category: lengthscales that are learned are the same for all of a column."""
+    table = make_table(400, "object")
+    model = HCKRegressor("matern32", fit_time="fast", random_state=0).fit(table, targets(table))
+    learned = [c for c in model.selection_.candidates if "a lengthscale per feature" in c.origin]
+    scales = learned[0].kernel.parameters()["lengthscale"]
+    assert model.kernel_feature_names_[:3] == ["colour: blue", "colour: green", "colour: red"]
+    torch.testing.assert_close(scales[:3], scales[:1].expand(3), rtol=1e-12, atol=0.0)
+    assert len({round(float(s), 9) for s in scales}) == 3
+
+
+def test_many_levels():
+    """More than there can be features of: what is known of the target takes their place."""
+    rng = np.random.default_rng(0)
+    effect, level = rng.normal(size=200), rng.integers(0, 200, 3000)
+    table = pd.DataFrame({"level": [f"l{i}" for i in level], "x": rng.uniform(size=3000)})
+    y = effect[level] + np.sin(4 * table["x"])
+    model = HCKRegressor(fit_time="fast", random_state=0).fit(table[:2000], y[:2000])
+    assert model.kernel_feature_names_ == ["level: mean target", "x"]
+    assert model.score(table[2000:], y[2000:]) > 0.9
+    labels = np.array(["a", "b", "c"])[np.digitize(effect[level], [-0.5, 0.5])]
+    model = HCKClassifier(fit_time="fast", random_state=0).fit(table[:2000], labels[:2000])
+    assert model.score(table[2000:], labels[2000:]) > 0.9
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_saved_models_carry_it_all(kind, tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "level": [f"l{i}" for i in rng.integers(0, 100, 200)],
+            "grade": pd.Categorical(rng.choice(list("abc"), 200), list("cab"), ordered=True),
+            "day": pd.date_range("2020-01-01", periods=200, tz="Asia/Tokyo").where(np.arange(200) > 5),
+            "kind": rng.choice(["x", "y", None], 200),
+            "number": np.where(rng.random(200) < 0.2, np.nan, rng.normal(size=200)),
+        }
+    )
+    given = kind(table)
+    model = HCKRegressor(rank=32, alpha=0.1, lengthscale=2.0, random_state=0).fit(given, rng.normal(size=200))
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict(given), model.predict(given))
+
+
+def test_two_columns_of_one_name():
+    table = make_table(60, "object").set_axis(["x", "x", "z"], axis=1)
+    model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.arange(60.0))
+    assert model.kernel_feature_names_ == ["x: blue", "x: green", "x: red", "x", "z"]
+    assert np.isfinite(model.predict(table)).all()
+
+
+def test_one_level_and_nothing_but_missing_values():
+    table = pd.DataFrame({"same": ["a"] * 50, "none": np.full(50, None), "x": np.arange(50.0)})
+    model = HCKRegressor(fit_time="fast", random_state=0).fit(table, np.sin(np.arange(50) / 5))
+    assert model.score(table, np.sin(np.arange(50) / 5)) > 0.99
 
 
 def test_categories_that_are_new_or_missing():

@@ -23,7 +23,9 @@ def by_hand(x, means, columns=(0, 2)):
     return np.hstack([np.where(np.isnan(x), means, x), np.isnan(x[:, columns]).astype(float)])
 
 
-@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, torch.from_numpy], ids=["array", "frame", "tensor"])
+@pytest.mark.parametrize(
+    "kind", [np.asarray, pd.DataFrame, torch.from_numpy], ids=["array", "frame", "tensor"]
+)
 def test_the_same_as_by_hand(kind):
     found = HCKRegressor(**GIVEN).fit(kind(GAPS), Y).predict(kind(GAPS[:50]))
     means = np.nanmean(GAPS, 0)
@@ -85,7 +87,15 @@ def test_frames_of_all_kinds_of_missing_values():
         }
     )
     model = HCKRegressor(**GIVEN).fit(table, np.arange(80.0))
-    expected = ["whole", "truth", "thing", "plain", "whole is missing", "truth is missing", "thing is missing"]
+    expected = [
+        "whole",
+        "truth",
+        "thing",
+        "plain",
+        "whole is missing",
+        "truth is missing",
+        "thing is missing",
+    ]
     assert model.kernel_feature_names_ == expected
     features = model._columns_in(table)
     np.testing.assert_allclose(features[:4, 0], [1, 8 / 3, 3, 4])

@@ -150,7 +150,7 @@ def _arranged(model: Estimator, X: Features, path: Path) -> Features:
 
 
 def _check_features(X: Features, source: str, categories: Collection[int] | None = None) -> None:
-    """Numbers must be finite, if they are there. Words are categories, unless nearly all of a column are numbers.
+    """Numbers that are there must be finite. Words are categories, unless most of a column are numbers.
 
     `categories` are positions of the columns that may have words; None: any.
     """
@@ -183,11 +183,11 @@ def _check_array(X: Features, source: str) -> None:
     bad = ~np.isfinite(values) if sp.issparse(X) else np.isinf(values)
     if not bad.any():
         return
-    first = int(np.argmax(bad.ravel()))
+    first, what = int(np.argmax(bad.ravel())), "missing or infinite" if sp.issparse(X) else "infinite"
     record = np.searchsorted(X.indptr, first, side="right") - 1 if sp.issparse(X) else first // X.shape[1]
     feature = X.indices[first] if sp.issparse(X) else first % X.shape[1]
     raise ValueError(
-        f"{source}: column {feature + 1} is {'missing or ' if sp.issparse(X) else ''}infinite in record {record + 1:,} ({bad.sum():,} such "
+        f"{source}: column {feature + 1} is {what} in record {record + 1:,} ({bad.sum():,} such "
         f"values in all): {_REMEDY}"
     )
 

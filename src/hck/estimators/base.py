@@ -29,8 +29,8 @@ from hck.partition import Cutter, Landmarks, Tree
 from hck.persistence.model import save
 from hck.points import ObjectPoints, Points, as_points, as_points_like, check_sparse, features_of
 from hck.preparation.arrays import PointsLike, TargetsLike, check_has_numbers, count, to_host
-from hck.preparation.columns import Columns
 from hck.preparation.coding import as_targets, refuse_missing
+from hck.preparation.columns import Columns
 from hck.preparation.frames import has_numbers_only, is_frame
 from hck.preparation.levels import statistic_targets
 from hck.preparation.scaling import Scaling

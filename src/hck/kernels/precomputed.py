@@ -29,7 +29,8 @@ class Precomputed(CallableKernel):
     >>> from hck.kernels import Precomputed
     >>> x = np.linspace(0, 3, 50)
     >>> kernel = Precomputed(lambda i, j: np.exp(-(x[i][:, None] - x[j]) ** 2))
-    >>> model = HCKRegressor(kernel, partition="kernel", alpha=1e-6, rank=64).fit(np.arange(40), np.sin(x[:40]))
+    >>> model = HCKRegressor(kernel, partition="kernel", alpha=1e-6, rank=64)
+    >>> model = model.fit(np.arange(40), np.sin(x[:40]))
     >>> bool(abs(model.predict(np.array([41]))[0] - np.sin(x[41])) < 1e-2)
     True
     """
@@ -96,8 +97,8 @@ def check_values(values: Data) -> np.ndarray:
         if apart.max() > allowed:
             row, column = np.unravel_index(int(apart.argmax()), apart.shape)
             raise ValueError(
-                f"a precomputed kernel must be symmetric, but the values of points {i + row} and {i + column} "
-                f"are {found[i + row, i + column]:g} and {found[i + column, i + row]:g}"
+                f"a precomputed kernel must be symmetric, but the values of points {i + row} and "
+                f"{i + column} are {found[i + row, i + column]:g} and {found[i + column, i + row]:g}"
             )
     return found
 

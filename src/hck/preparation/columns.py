@@ -125,7 +125,7 @@ class Columns:
         return str(self.names[position] if self.names else position)
 
     def _together(self, known: list[Any], plain: np.ndarray) -> Any:
-        """Features from codings (rows, width) and the other columns, both with NaN where values are missing."""
+        """Features from codings (rows, width) and other columns, with NaN where values are missing."""
         if self.means is None:
             return _stack([*known, plain])
         gaps = {i: _missing(found) for i, found in zip(self.positions, known, strict=True)}
@@ -162,7 +162,9 @@ class Columns:
     @property
     def categories(self) -> list[int]:
         """Positions of columns that are categories."""
-        return [i for i, each in zip(self.positions, self.codings, strict=True) if not isinstance(each, Dates)]
+        return [
+            i for i, each in zip(self.positions, self.codings, strict=True) if not isinstance(each, Dates)
+        ]
 
     def sources(self, columns: int) -> np.ndarray:
         """For each feature the position of the column that it comes from."""

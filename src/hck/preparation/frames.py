@@ -133,7 +133,7 @@ def zone_of(column: Column) -> str | None:
 
 
 def clock(column: Column, name: object, zone: str | None) -> np.ndarray:
-    """Dates as datetime64[us], NaT where they are missing: what clocks show in a time zone, if it is given."""
+    """Dates as datetime64[us], NaT where they are missing: what clocks show in a time zone, if given."""
     if kind_of(column, name) != "dates" and not all(map(is_missing, column.to_list())):
         raise ValueError(f"column {name!r} must be dates, as in training, but has {column.dtype}")
     found = zone_of(column)

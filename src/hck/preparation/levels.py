@@ -178,5 +178,3 @@ def statistic_targets(y: np.ndarray, numeric: bool) -> np.ndarray:
     _, code, count = np.unique(y, return_inverse=True, return_counts=True)
     kept = np.argsort(-count, kind="stable")[:_MOST_TARGETS]
     return (code[:, None] == (kept[1:] if len(count) == 2 else kept)).astype(np.float64)
-
-

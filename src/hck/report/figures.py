@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hck import plotting
 from hck.estimators import HCKGaussianProcessRegressor
 from hck.estimators.base import HCKEstimator
-from hck.estimators.inspection import categories_of, check_new, leaves_of
+from hck.estimators.inspection import check_new, leaves_of
 from hck.metrics import as_numbers, coverage, r2, rmse
 from hck.plotting.cut import describe_leaves
 from hck.plotting.lengthscales import feature_labels, kernel_of, lengthscales

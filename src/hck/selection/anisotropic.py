@@ -36,7 +36,9 @@ def anisotropic(
     unit = torch.from_numpy(1 / start_lengthscales(points, contest.ties))
     given = 0.1 if alpha is None else alpha
     starts = [Metric(name, unit, alpha=given, mixed=mixed) for name in names for mixed in (False, True)]
-    each = Lesson("each", max(100, effort.steps // 2), _RATE, effort.size, fixed=alpha is not None, ties=contest.ties)
+    each = Lesson(
+        "each", max(100, effort.steps // 2), _RATE, effort.size, fixed=alpha is not None, ties=contest.ties
+    )
     learned = learn_metrics(starts, each, near)
     found = _tuned(comparison, learned, alpha, effort.tries)
     if points.n_features > _MOST_ROWS or not effort.matrices:
