@@ -129,8 +129,8 @@ class HCKEstimator(BaseEstimator):
                 raise ValueError("X is empty: at least one point is needed")
             return X
         if _is_mixed(X):
-            validate_data(self, X, skip_check_array=True, reset=True)
             self._columns_in, features = Columns.learn(X, targets)
+            validate_data(self, X, skip_check_array=True, reset=True)
             return check_array(features, estimator=self, **_NUMBERS)
         X = self._validate_vectors(X, reset=True)
         if sp.issparse(X):

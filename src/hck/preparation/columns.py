@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hck.backend.checks import require
 from hck.preparation.arrays import Table
 from hck.preparation.dates import Dates
-from hck.preparation.frames import column_of, is_frame, kind_of, names_of, numbers
+from hck.preparation.frames import column_of, is_frame, kind_of, names_of, numbers, refuse_twins
 from hck.preparation.levels import Levels, Ordered, Statistics
 from hck.preparation.ties import Ties
 
@@ -78,6 +78,7 @@ class Columns:
         `targets` makes what there may be statistics of, (rows, targets).
         """
         names = names_of(table)
+        refuse_twins(names)
         codings = _codings(table, names, targets is not None)
         known = []
         for i, coding in codings.items():

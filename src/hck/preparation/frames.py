@@ -29,8 +29,15 @@ def names_of(frame: Table) -> list[Any]:
     return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
 
 
+def refuse_twins(names: list[Any]) -> None:
+    """Raise ValueError if columns have the same name."""
+    twins = [name for i, name in enumerate(names) if name in names[:i]]
+    if twins:
+        raise ValueError(f"several columns are called {twins[0]!r}: give each its own name")
+
+
 def column_of(frame: Table, position: int) -> Column:
-    """One column; several may have the same name."""
+    """One column."""
     if hasattr(frame, "iloc"):
         native = frame.iloc[:, position]
     else:
