@@ -38,10 +38,10 @@ def for_training(
     if table.X.shape[1] == 0:
         raise ValueError(f"{path.name} has no columns beside the target")
     _check_features(table.X, path.name)
-    table = placed_table(table, list(places), path.name)
-    _refuse_strays(table.y, f"the target {table.target_name!r}", path.name)
-    task = task_of(table.y) if task == "auto" else task
-    check_task(task, table.y, path)
+    y, table = table.y, placed_table(table, list(places), path.name)
+    _refuse_strays(y, f"the target {table.target_name!r}", path.name)
+    task = task_of(y) if task == "auto" else task
+    check_task(task, y, path)
     return table, task
 
 

@@ -63,13 +63,8 @@ class Columns:
     @classmethod
     def of_array(cls, x: np.ndarray) -> "Columns":
         """For an array of numbers (rows, columns), NaN where they are missing."""
-        total, count = np.zeros(x.shape[1]), np.zeros(x.shape[1], dtype=np.int64)
-        for part in (x[i : i + _ROWS] for i in range(0, len(x), _ROWS)):
-            there = ~np.isnan(part)
-            count += there.sum(0)
-            total += np.where(there, part, 0).sum(0, dtype=np.float64)
-        missing = np.flatnonzero(count < len(x))
-        return cls([], [], [], total / np.maximum(count, 1), missing.tolist(), [])
+        means, count = _means(x)
+        return cls([], [], [], means, np.flatnonzero(count < len(x)).tolist(), [])
 
     @classmethod
     def learn(cls, table: Table, targets: Targets | None = None) -> tuple["Columns", Any]:
@@ -94,7 +89,7 @@ class Columns:
         gaps = [i for i, found in zip(positions, known, strict=True) if _missing(found).any()]
         indicated = sorted([*gaps, *(rest[i] for i in of_rest.indicated)])
         coded = [coding for coding in codings.values() if coding is not None]
-        made = cls(positions, coded, [_means(each) for each in known], of_rest.means, indicated, names)
+        made = cls(positions, coded, [_fill_of(each) for each in known], of_rest.means, indicated, names)
         return made, made._together(known, plain)
 
     # Features ---------------------------------------------------------------------------------------
@@ -227,11 +222,19 @@ def _missing(found: sp.csr_matrix | np.ndarray) -> np.ndarray:
     return np.zeros(found.shape[0], dtype=bool) if sp.issparse(found) else np.isnan(found).any(1)
 
 
-def _means(found: sp.csr_matrix | np.ndarray) -> np.ndarray:
-    """Of what is there, of each feature; 0 where nothing is."""
-    if sp.issparse(found):  # nothing is missing
-        return np.zeros(found.shape[1])
-    return Columns.of_array(found).means
+def _means(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each column what is there, 0 where nothing is; and in how many rows something is."""
+    total, count = np.zeros(x.shape[1]), np.zeros(x.shape[1], dtype=np.int64)
+    for part in (x[i : i + _ROWS] for i in range(0, len(x), _ROWS)):
+        there = ~np.isnan(part)
+        count += there.sum(0)
+        total += np.where(there, part, 0).sum(0, dtype=np.float64)
+    return total / np.maximum(count, 1), count
+
+
+def _fill_of(found: sp.csr_matrix | np.ndarray) -> np.ndarray:
+    """What stands in for missing values of a coded column; those of categories are never missing."""
+    return np.zeros(found.shape[1]) if sp.issparse(found) else _means(found)[0]
 
 
 def _check_means(means: np.ndarray, width: int) -> None:
