@@ -107,23 +107,21 @@ def places(fit_time: str, rows: int) -> None:
             **{"lat": origin[:, 0], "lon": origin[:, 1], "to_lat": goal[:, 0], "to_lon": goal[:, 1]},
         }
     )
-    placed = table
-    for step in (
-        Sphere("lat", "lon"),
-        Sphere("to_lat", "to_lon"),
-        Circle("minute", period=1440),
-        Circle("day", period=365),
-    ):
-        placed = step.fit_transform(placed)
-    for method, X in (("raw", table), ("spheres and circles", placed)):
+    spheres = Sphere("to_lat", "to_lon").fit_transform(Sphere("lat", "lon").fit_transform(table))
+    minutes = Circle("minute", period=1440)
+    ways = {
+        "raw": table,
+        "spheres": spheres,
+        "spheres, minutes on a circle": minutes.fit_transform(spheres),
+        "minutes on a circle": minutes.fit_transform(table),
+        "spheres, minutes and days on circles": Circle("day", period=365).fit_transform(
+            minutes.fit_transform(spheres)
+        ),
+    }
+    for method, X in ways.items():
+        model = HCKRegressor(fit_time=fit_time, random_state=0)
         train, test = (X[:rows], y[:rows]), (X[rows:], y[rows:])
-        measure(
-            f"flights3m, {rows:,} rows",
-            f"hck, {method}",
-            HCKRegressor(fit_time=fit_time, random_state=0),
-            train,
-            test,
-        )
+        measure(f"flights3m, {rows:,} rows", f"hck, {method}", model, train, test)
 
 
 def main() -> None:
