@@ -126,7 +126,7 @@ def test_errors(tmp_path):
     model = HCKRegressor("precomputed", **OPTIONS).fit(K, Y)
     with pytest.raises(ValueError, match="expecting 150 features"):
         model.predict(K_NEW[:, :10])
-    with pytest.raises(TypeError, match="objects"):
+    with pytest.raises(TypeError, match="a kernel given by its values"):
         model.save(tmp_path / "model")
     with pytest.raises(TypeError, match="partition='kernel'"):
         HCKRegressor("precomputed", alpha=0.1, rank=16).fit(K, Y)

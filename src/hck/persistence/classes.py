@@ -28,7 +28,7 @@ from hck.backend.memory import resolve_budget
 from hck.branches import Message, Piece, Plan, Trunk
 from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import check_landmarks, lay_out
-from hck.kernels import CallableKernel, Kernel, Product, Scaled, Sum, kernel_classes
+from hck.kernels import CallableKernel, Kernel, Precomputed, Product, Scaled, Sum, kernel_classes
 from hck.partition import Landmarks, Tree, cutter_classes
 from hck.partition.centres import CentreRule
 from hck.partition.hyperplane import HyperplaneRule
@@ -317,6 +317,7 @@ BY_NAME: dict[str, type] = {name: cls for cls, name in NAMES.items()}
 # What is refused, in words.
 REFUSED: dict[type, str] = {
     CallableKernel: "a kernel given by a function",
+    Precomputed: "a kernel given by its values",
     FunctionRule: "a rule given by a function (`route` of the tree)",
     ObjectPoints: "a set of objects",
 }
