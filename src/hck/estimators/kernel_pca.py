@@ -155,7 +155,8 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self.fit_inverse_transform
+        if self.fit_inverse_transform:
+            tags.input_tags.sparse = tags.input_tags.allow_nan = False
         tags.transformer_tags.preserves_dtype = [self.dtype]
         return tags
 
