@@ -85,6 +85,10 @@ def test_tables(again, dtype):
     assert found.feature_names_in_.dtype == model.feature_names_in_.dtype
     assert found._columns_in.codings == model._columns_in.codings
     assert [found._columns_in.names[i] for i in found._columns_in.positions] == ["colour", "size"]
+    with pytest.raises(ValueError, match="in columns colour, size: pass a table"):
+        found.predict(NEW)
+    with pytest.raises(ValueError, match=r"[Ff]eature names|columns are missing"):
+        found.predict(table.rename(columns={"a": "z"}))
 
 
 def test_names_that_are_numbers(again):
