@@ -41,9 +41,16 @@ WRONG = {
         ("fit", "stray.csv", "--target", "a", "--out", "m"),
         "record 17 has 'oops'",
     ),
-    "a hole": (("fit", "hole.csv", "--target", "price", "--out", "m"), "column 'a' is missing in 1 of 400"),
+    "half a place": (("fit", "train.csv", "--target", "price", "--sphere", "a", "--out", "m"), "two columns"),
+    "no degrees": (
+        ("fit", "train.csv", "--target", "price", "--sphere", "a,town", "--out", "m"),
+        "train.csv: --sphere: column 'town' must be numbers",
+    ),
+    "no period": (
+        ("fit", "train.csv", "--target", "price", "--circle", "a=b", "--out", "m"),
+        "--circle 'a=b' must name a column and its period: hour=24",
+    ),
     "a hole in the target": (("fit", "hole.csv", "--target", "a", "--out", "m"), "first of them record 7"),
-    "a hole in an array": (("fit", "hole.npz", "--out", "m"), "column 2 is missing or infinite in record 4"),
     "one class": (
         ("fit", "one.csv", "--target", "town", "--out", "m"),
         "in all records: nothing to tell apart",
@@ -123,7 +130,6 @@ def test_data_that_do_not_suit_the_model(hck, spoilt, table):
     hck("fit", "train.csv", "--target", "price", "--fit-time", "0.2", "--out", "numbers")
     hck("fit", "train_kinds.csv", "--target", "kind", "--fit-time", "0.2", "--out", "classes")
     for arguments, text in (
-        (("evaluate", "numbers", "hole.csv"), "column 'a' is missing in 1 of 400 records"),
         (("evaluate", "numbers", "hole.csv", "--target", "a"), "the target 'a' is missing"),
         (("predict", "numbers", "stray.csv", "--out", "p.csv"), "must be numbers, as the model was trained"),
         (("evaluate", "numbers", "test_kinds.csv", "--target", "kind"), "the target must be numbers"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from sklearn.exceptions import NotFittedError
 
@@ -27,14 +28,14 @@ def _with(value):
 @pytest.mark.parametrize(
     ("points", "targets", "message"),
     [
-        (_with(np.nan), labels, "NaN"),
+        (sp.csr_matrix(_with(np.nan)), labels, "NaN"),
         (_with(np.inf), labels, "infinity"),
         (np.empty((0, 3)), np.empty(0), "0 sample"),
         (np.empty((5, 0)), np.arange(5) % 2, "0 feature"),
         (X, labels[:-1], "inconsistent numbers of samples"),
         (X[:, 0], labels, "1D array"),
         (X, None, "requires y to be passed"),
-        (torch.from_numpy(_with(np.nan)), labels, "NaN"),
+        (torch.from_numpy(_with(np.inf)), labels, "infinity"),
         (torch.from_numpy(X), labels[:-1], "60 points but y has 59"),
         (torch.from_numpy(X[:, 0].copy()), labels, "2D"),
         (torch.empty(0, 3), np.empty(0), "empty|0 sample"),

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+import torch
 
-from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
+from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor, load
 
 RNG = np.random.default_rng(0)
 COLOURS = np.array(["red", "green", "blue"])
@@ -57,6 +60,61 @@ def test_everything_automatic():
     assert model.score(new, np.where(targets(new) > 0.5, "high", "low")) > 0.9
 
 
+def test_one_weight_for_each_column():
+    """Not one for each category: lengthscales that are learned are the same for all of a column."""
+    table = make_table(400, "object")
+    model = HCKRegressor("matern32", fit_time="fast", random_state=0).fit(table, targets(table))
+    learned = [c for c in model.selection_.candidates if "a lengthscale per feature" in c.origin]
+    scales = learned[0].kernel.parameters()["lengthscale"]
+    assert model.kernel_feature_names_[:3] == ["colour: blue", "colour: green", "colour: red"]
+    torch.testing.assert_close(scales[:3], scales[:1].expand(3), rtol=1e-12, atol=0.0)
+    assert len({round(float(s), 9) for s in scales}) == 3
+
+
+def test_many_levels():
+    """More than there can be features of: what is known of the target takes their place."""
+    rng = np.random.default_rng(0)
+    effect, level = rng.normal(size=200), rng.integers(0, 200, 3000)
+    table = pd.DataFrame({"level": [f"l{i}" for i in level], "x": rng.uniform(size=3000)})
+    y = effect[level] + np.sin(4 * table["x"])
+    model = HCKRegressor(fit_time="fast", random_state=0).fit(table[:2000], y[:2000])
+    assert model.kernel_feature_names_ == ["level: mean target", "x"]
+    assert model.score(table[2000:], y[2000:]) > 0.9
+    labels = np.array(["a", "b", "c"])[np.digitize(effect[level], [-0.5, 0.5])]
+    model = HCKClassifier(fit_time="fast", random_state=0).fit(table[:2000], labels[:2000])
+    assert model.score(table[2000:], labels[2000:]) > 0.9
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_saved_models_carry_it_all(kind, tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "level": [f"l{i}" for i in rng.integers(0, 100, 200)],
+            "grade": pd.Categorical(rng.choice(list("abc"), 200), list("cab"), ordered=True),
+            "day": pd.date_range("2020-01-01", periods=200, tz="Asia/Tokyo").where(np.arange(200) > 5),
+            "kind": rng.choice(["x", "y", None], 200),
+            "number": np.where(rng.random(200) < 0.2, np.nan, rng.normal(size=200)),
+        }
+    )
+    given = kind(table)
+    model = HCKRegressor(rank=32, alpha=0.1, lengthscale=2.0, random_state=0).fit(given, rng.normal(size=200))
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict(given), model.predict(given))
+
+
+def test_two_columns_of_one_name():
+    table = make_table(60, "object").set_axis(["x", "x", "z"], axis=1)
+    with pytest.raises(ValueError, match="several columns are called 'x'"):
+        HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.arange(60.0))
+
+
+def test_one_level_and_nothing_but_missing_values():
+    table = pd.DataFrame({"same": ["a"] * 50, "none": np.full(50, None), "x": np.arange(50.0)})
+    model = HCKRegressor(fit_time="fast", random_state=0).fit(table, np.sin(np.arange(50) / 5))
+    assert model.score(table, np.sin(np.arange(50) / 5)) > 0.99
+
+
 def test_categories_that_are_new_or_missing():
     table = make_table(200, "object")
     table.loc[:20, "colour"] = None
@@ -70,7 +128,7 @@ def test_categories_that_are_new_or_missing():
 def test_numbers_as_objects_are_numbers():
     table = make_table(50, "object").drop(columns="colour").astype(object)
     model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.zeros(50))
-    assert model._categories is None
+    assert model._columns_in.codings == []
 
 
 @pytest.mark.parametrize("names", [["x", "colour", "z"], [1, 2, 3], [2, 0, 1]])
@@ -78,15 +136,16 @@ def test_numbers_as_objects_are_numbers():
 def test_names_may_be_numbers_and_values_missing(names, dtype):
     table = make_table(60, dtype)
     table.iloc[:5, 1] = pd.NA if dtype == "string" else None
-    model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table.set_axis(names, axis=1), np.zeros(60))
-    assert model._categories.names == [names[1]]
-    assert model._categories(table.set_axis(names, axis=1)).shape == (60, 6)
+    table = table.set_axis(names, axis=1)
+    model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.zeros(60))
+    assert model.kernel_feature_names_[0] == f"{names[1]}: (missing)"
+    assert model._columns_in(table).shape == (60, 6)
 
 
 def test_values_of_several_types():
     table = pd.DataFrame({"a": ["x", 1, "y", None] * 10, "b": np.arange(40.0)})
     model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.zeros(40))
-    assert model._categories(table).shape == (40, 5)
+    assert model._columns_in(table).shape == (40, 5)
 
 
 def test_whole_numbers_are_the_same_in_another_type():
@@ -98,24 +157,28 @@ def test_whole_numbers_are_the_same_in_another_type():
     np.testing.assert_array_equal(model.predict(new), model.predict(same))
 
 
-def test_many_categories_are_sparse():
+def test_many_categories_without_targets_are_sparse():
     table = pd.DataFrame({"id": [f"id{i}" for i in range(400)], "b": np.arange(400.0)})
-    model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, table["b"])
-    assert sp.issparse(model._categories(table))
-    assert np.isfinite(model.predict(table)).all()
+    model = HCKKernelPCA(rank=8, random_state=0).fit(table)
+    assert sp.issparse(model._columns_in(table))
+    assert np.isfinite(model.transform(table)).all()
 
 
 def test_errors():
     table = make_table(50, "category")
     model = HCKRegressor(rank=8, alpha=0.1, lengthscale=1.0).fit(table, np.zeros(50))
-    with pytest.raises(ValueError, match="categories colour: pass a table"):
+    with pytest.raises(ValueError, match="in columns colour: pass a table"):
         model.predict(np.zeros((2, 3)))
     with pytest.raises(ValueError, match=r"[Ff]eature names|columns are missing"):
         model.predict(table.rename(columns={"x": "y"}))
-    with pytest.raises(TypeError, match="column 'when' has dtype datetime64"):
-        model.fit(table.assign(when=pd.Timestamp("2020-01-01")), np.zeros(50))
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(table.assign(x=np.nan), np.zeros(50))
+    with pytest.raises(ValueError, match=r"[Ff]eature names"):
+        model.predict(table[["colour", "x", "z"]])
+    with pytest.raises(ValueError, match="column 'x' must be numbers: could not convert"):
+        model.predict(table.assign(x="many"))
+    with pytest.raises(TypeError, match="column 'when' has dtype period"):
+        model.fit(table.assign(when=pd.Period("2020")), np.zeros(50))
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(table.assign(x=np.inf), np.zeros(50))
 
 
 @pytest.mark.parametrize("text", ["nan", "NaN", "None", "<NA>", "NaT", "(missing)", "\\(missing)", ""])

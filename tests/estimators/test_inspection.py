@@ -54,7 +54,7 @@ def test_names_that_the_kernel_sees():
     assert HCKRegressor(**RIDGE).fit(X, Y).kernel_feature_names_ is None
     table = pd.DataFrame({"size": X[:, 0], "colour": np.where(X[:, 1] > 0.5, "red", "blue")})
     model = HCKRegressor(**RIDGE).fit(table, Y)
-    assert inspection.categories_of(model).positions == [1]
+    assert inspection.categories_of(model) == [1]
     assert model.kernel_feature_names_ == ["colour: blue", "colour: red", "size"]
 
 

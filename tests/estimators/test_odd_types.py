@@ -51,7 +51,7 @@ def test_what_has_no_numbers(model):
         for call in (model.predict, lambda x: model.fit(x, labels), lambda x: HCKKernelPCA(rank=8).fit(x)):
             with pytest.raises(ValueError, match="has no numbers to learn from"):
                 call(wrong)
-    with pytest.raises(TypeError, match=r"column 'a' has dtype interval.*numbers first"):
+    with pytest.raises(TypeError, match=r"column 'a' has dtype interval.*numbers, dates or text first"):
         model.fit(pd.DataFrame({"a": pd.interval_range(0, 40), "b": Y}), labels)
     assert len(model.set_params(n_trees=True).fit(X, labels).trees_) == 1  # as Python has it
     model.set_params(n_trees=1)

@@ -251,7 +251,7 @@ def test_a_trend_that_is_a_function():
         process.fit(Z, Y).predict_gradient(Z[:3])
 
 
-@pytest.mark.parametrize("bad", [NEW[:, :2], np.full((2, 3), np.nan), NEW[0], np.full((2, 3), "a")])
+@pytest.mark.parametrize("bad", [NEW[:, :2], np.full((2, 3), np.inf), NEW[0], np.full((2, 3), "a")])
 def test_bad_input(bad):
     model = HCKRegressor("gaussian", lengthscale=1.0, alpha=0.1, **TREES).fit(X, Y)
     with pytest.raises(ValueError):
@@ -285,3 +285,11 @@ def test_of_other_losses():
     assert_gradient(model.predict_gradient(x), model.predict, x, steps)
     with pytest.raises(ValueError, match="several quantiles are intervals already"):
         model.predict(Z, interval=0.9)
+
+
+def test_missing_values_have_slopes_where_they_are_known():
+    holes = Z.copy()
+    holes[::5, 1] = np.nan
+    model = HCKRegressor("gaussian", lengthscale=1.0, alpha=0.01, scale="standard", **TREES).fit(holes, Y)
+    x, steps = Z[:9] + 0.01, (1e-5, 1e-5, 1e-5)
+    assert_gradient(model.predict_gradient(x), model.predict, x, steps)

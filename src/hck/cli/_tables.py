@@ -1,7 +1,7 @@
 """Tables of data, as commands take them: read, and refused where nothing can be learned from them."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hck.cli._common import Estimator
+from hck.cli._places import Note, placed, placed_table
 from hck.datasets import Table, read_table
 from hck.datasets.npz import parts_of
 from hck.datasets.read import format_of
@@ -23,8 +24,13 @@ _REMEDY = "fill them, or leave these records out"
 _NUMBERS = ("regression", "gp")  # tasks whose targets are numbers
 
 
-def for_training(path: Path, target: str | None, part: str | None, task: str) -> tuple[Table, str]:
-    """A table with a target, or an error that says how to name it; and what to learn, if task is "auto"."""
+def for_training(
+    path: Path, target: str | None, part: str | None, task: str, places: Sequence[Note] = ()
+) -> tuple[Table, str]:
+    """A table with a target, or an error that says how to name it; and what to learn, if task is "auto".
+
+    Columns that are `places` are replaced by coordinates.
+    """
     table = read_table(path, _typed(target), part=_part(path, part, "train"))
     if table.y is None:
         known = f" (it has {listed(table.feature_names)})" if table.feature_names else ""
@@ -32,9 +38,10 @@ def for_training(path: Path, target: str | None, part: str | None, task: str) ->
     if table.X.shape[1] == 0:
         raise ValueError(f"{path.name} has no columns beside the target")
     _check_features(table.X, path.name)
-    _refuse_strays(table.y, f"the target {table.target_name!r}", path.name)
-    task = task_of(table.y) if task == "auto" else task
-    check_task(task, table.y, path)
+    y, table = table.y, placed_table(table, list(places), path.name)
+    _refuse_strays(y, f"the target {table.target_name!r}", path.name)
+    task = task_of(y) if task == "auto" else task
+    check_task(task, y, path)
     return table, task
 
 
@@ -73,7 +80,8 @@ def for_model(
             table = table.with_target(name, path.name, scored)
     elif target is not None:
         raise ValueError(f"{path.name} says what its target is: leave --target out")
-    return _arranged(model, table.X, path), table.y
+    X = placed(table.X, getattr(model, "notes_", {}).get("places", []), path.name)
+    return _arranged(model, X, path), table.y
 
 
 def for_scoring(
@@ -117,7 +125,7 @@ def _part(path: Path, part: str | None, usual: str) -> str | None:
 
 def _arranged(model: Estimator, X: Features, path: Path) -> Features:
     """Columns as the model knows them: by name, if both have names."""
-    from hck.estimators.inspection import categories_of
+    from hck.estimators.inspection import columns_of
 
     names = getattr(model, "feature_names_in_", None)
     if names is not None and hasattr(X, "columns"):
@@ -127,11 +135,11 @@ def _arranged(model: Estimator, X: Features, path: Path) -> Features:
         X = X[list(names)]
     elif X.shape[1] != (known := model.n_features_in_):
         raise ValueError(f"{path.name} has {X.shape[1]} columns, but the model was trained with {known}")
-    categories = categories_of(model)
-    _check_features(X, path.name, () if categories is None else categories.positions)
+    known = columns_of(model)
+    _check_features(X, path.name, () if known is None else known.positions)
     if names is None and hasattr(X, "columns"):
         return X.to_numpy(dtype=float)
-    if names is not None and categories is None and not hasattr(X, "columns"):
+    if names is not None and not hasattr(X, "columns"):
         import pandas as pd
 
         return X if sp.issparse(X) else pd.DataFrame(X, columns=names)
@@ -142,7 +150,7 @@ def _arranged(model: Estimator, X: Features, path: Path) -> Features:
 
 
 def _check_features(X: Features, source: str, categories: Collection[int] | None = None) -> None:
-    """Numbers must be there and finite. Words are categories, unless nearly all of a column are numbers.
+    """Numbers that are there must be finite. Words are categories, unless most of a column are numbers.
 
     `categories` are positions of the columns that may have words; None: any.
     """
@@ -156,12 +164,11 @@ def _check_features(X: Features, source: str, categories: Collection[int] | None
             continue
         if is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype):
             values = column.to_numpy(dtype=float, na_value=np.nan)
-            refuse_records(np.isnan(values), f"{called} is missing", source, _REMEDY)
             refuse_records(np.isinf(values), f"{called} is infinite", source, _REMEDY)
         elif categories is None:
             _refuse_strays(column, called, source)
         else:
-            word = ~_numbers_in(column)
+            word = ~_numbers_in(column) & ~np.asarray(column.isna())
             if word.any():
                 raise ValueError(
                     f"{source}: {called} must be numbers, as the model was trained with, but record "
@@ -173,14 +180,14 @@ def _check_array(X: Features, source: str) -> None:
     values = X.data if sp.issparse(X) else np.asarray(X)
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{source}: X must be numbers, but its dtype is {values.dtype}")
-    bad = ~np.isfinite(values)
+    bad = ~np.isfinite(values) if sp.issparse(X) else np.isinf(values)
     if not bad.any():
         return
-    first = int(np.argmax(bad.ravel()))
+    first, what = int(np.argmax(bad.ravel())), "missing or infinite" if sp.issparse(X) else "infinite"
     record = np.searchsorted(X.indptr, first, side="right") - 1 if sp.issparse(X) else first // X.shape[1]
     feature = X.indices[first] if sp.issparse(X) else first % X.shape[1]
     raise ValueError(
-        f"{source}: column {feature + 1} is missing or infinite in record {record + 1:,} ({bad.sum():,} such "
+        f"{source}: column {feature + 1} is {what} in record {record + 1:,} ({bad.sum():,} such "
         f"values in all): {_REMEDY}"
     )
 

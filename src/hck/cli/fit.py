@@ -35,6 +35,10 @@ class Learning:
     rank: Annotated[int | None, option.given("r; chosen if it is not given.", min=1)] = None
     n_trees: Annotated[int | None, option.given("Trees to average; chosen if not given.", min=1)] = None
     memory: Annotated[str | None, option.given("That training may take, such as 4GiB.")] = None
+    sphere: Annotated[
+        list[str] | None, option.given("Two columns that are degrees on the earth: lat,lon.")
+    ] = None
+    circle: Annotated[list[str] | None, option.given("A column that comes back: hour=24.")] = None
 
     def settings(self) -> dict[str, Any]:
         """Parameters of an estimator, those that were given."""
@@ -55,6 +59,7 @@ def fit(
 
     [bold]hck fit houses.csv --target price --out model/[/bold]
     """
+    from hck.cli._places import notes_of
     from hck.cli._tables import for_training
     from hck.persistence import save
 
@@ -62,14 +67,15 @@ def fit(
     settings = learning.settings()
     settings |= {"device": check_device(training.device), "random_state": training.seed}
     limit = as_time(learning.fit_time or "balanced")
-    table, task = for_training(data, learning.target, training.part, learning.task)
+    places = notes_of(learning.sphere, learning.circle)
+    table, task = for_training(data, learning.target, training.part, learning.task, places)
     model = make_model(task, limit, settings | {"verbose": progress(output.quiet)})
     start = time.perf_counter()
     model.fit(table.X, table.y)
     seconds = time.perf_counter() - start
     model.verbose = 0
     left_out = _left_out(model, task, np.asarray(table.y))
-    model.notes_ = {"target": table.target_name, "task": task, **left_out}
+    model.notes_ = {"target": table.target_name, "task": task, "places": places, **left_out}
     save(model, out, force=output.force)
     result = {"model": str(out), "task": task, "points": table.X.shape[0], "fit_seconds": seconds}
     result |= {name: value for name, value in left_out.items() if name.startswith("left_out")}

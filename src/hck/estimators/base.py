@@ -1,8 +1,9 @@
 """What all estimators share: parameters, validation, the way to a blueprint."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -21,15 +22,19 @@ from hck.backend.checks import require
 from hck.backend.device import resolve_device
 from hck.estimators.parameters import Predictions
 from hck.estimators.whole import keep_whole
-from hck.kernels import Kernel, make_kernel
+from hck.kernels import Kernel, Precomputed, make_kernel
 from hck.kernels.inputs import looks_like_objects
+from hck.kernels.precomputed import check_values
 from hck.partition import Cutter, Landmarks, Tree
 from hck.persistence.model import save
-from hck.points import Points, as_points, as_points_like, check_sparse, features_of
+from hck.points import ObjectPoints, Points, as_points, as_points_like, check_sparse, features_of
 from hck.preparation.arrays import PointsLike, TargetsLike, check_has_numbers, count, to_host
-from hck.preparation.categories import Categories
 from hck.preparation.coding import as_targets, refuse_missing
+from hck.preparation.columns import Columns
+from hck.preparation.frames import has_numbers_only, is_frame
+from hck.preparation.levels import statistic_targets
 from hck.preparation.scaling import Scaling
+from hck.preparation.ties import Ties
 from hck.selection.candidate import Shape
 from hck.settings import Settings
 
@@ -57,7 +62,9 @@ class HCKEstimator(BaseEstimator):
     verbose: int
     trees_: list[Tree]
     _objects: bool  # whether points are objects that a kernel function takes
-    _categories: Categories | None
+    _given_values: Precomputed  # of the kernel, where these are what is given as X
+    _takes_values: ClassVar[bool] = False  # whether kernel="precomputed" is possible
+    _columns_in: Columns | None  # how columns become features; None: as they are, and none may be missing
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, Kernel, callable],
@@ -81,7 +88,8 @@ class HCKEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.sparse = tags.input_tags.allow_nan = not tags.input_tags.pairwise
         return tags
 
     # Input ------------------------------------------------------------------------------------------
@@ -97,49 +105,79 @@ class HCKEstimator(BaseEstimator):
             refuse_missing(np.asarray(y))
         y = validate_data(self, X="no_validation", y=y, **check_y)
         y = as_targets(y) if numeric else y
-        X = self._validate_alone(X)
+        if not sp.issparse(X) and hasattr(X, "__len__") and len(X) != len(y):
+            raise _inconsistent(len(X), len(y))
+        X = self._validate_alone(X, partial(statistic_targets, y, numeric))
         if count(X) != len(y):
-            raise ValueError(
-                f"inconsistent numbers of samples: X has {count(X)} points but y has {len(y)} values"
-            )
+            raise _inconsistent(count(X), len(y))
         return X, y
 
-    def _validate_alone(self, X: PointsLike) -> PointsLike:
-        """Check training points; tensors stay tensors, and objects stay objects."""
-        self._objects = self._takes_objects(X)
-        self._categories = None if self._objects else Categories.of(X)
+    def _validate_alone(self, X: PointsLike, targets: Callable[[], np.ndarray] | None = None) -> PointsLike:
+        """Check training points; tensors stay tensors, and objects stay objects.
+
+        Where `targets` (rows, targets) are known, categories of many levels become statistics of them.
+        """
+        self._objects, self._columns_in = self._takes_objects(X), None
+        if self._is_precomputed():
+            values = validate_data(self, to_host(X), reset=True, dtype=ACCEPTED)
+            self._given_values = Precomputed.borrowing(check_values(values))
+            return values
         if self._objects:
             for name in ("feature_names_in_", "n_features_in_"):  # of an earlier fit
                 self.__dict__.pop(name, None)
             if len(X) == 0:
                 raise ValueError("X is empty: at least one point is needed")
             return X
-        return self._validate_vectors(X, reset=True)
+        if _is_mixed(X):
+            self._columns_in, features = Columns.learn(X, targets)
+            validate_data(self, X, skip_check_array=True, reset=True)
+            return check_array(features, estimator=self, **_NUMBERS)
+        X = self._validate_vectors(X, reset=True)
+        if sp.issparse(X):
+            return X
+        self._columns_in = Columns.of_array(to_host(X))
+        return self._filled(X)
 
     def _validate_new(self, X: PointsLike) -> PointsLike:
         """Check points that are like those of training."""
         check_is_fitted(self, "trees_")
+        if self._is_precomputed():
+            return validate_data(self, to_host(X), reset=False, dtype=ACCEPTED)
         if self._objects:
             looks_like_objects(X)  # or an error
             return X
-        return self._validate_vectors(X, reset=False)
+        known = self._columns_in
+        if known is not None and (known.codings or _is_mixed(X)):
+            known.check_frame(X)
+            validate_data(self, X, skip_check_array=True, reset=False)
+            return check_array(known(X), estimator=self, **_NUMBERS)
+        return self._filled(self._validate_vectors(X, reset=False))
+
+    def _filled(self, X: PointsLike) -> PointsLike:
+        """Validated vectors without missing values; a tensor stays one."""
+        known = self._columns_in
+        if known is None or sp.issparse(X):
+            return X
+        if not isinstance(X, Tensor):
+            return known.fill(X)
+        if not known.indicated and not torch.isnan(X).any():
+            return X
+        return torch.from_numpy(known.fill(to_host(X))).to(X)
 
     def _validate_vectors(self, X: PointsLike, reset: bool) -> PointsLike:
         """Check points that are no objects; with `reset`, remember number and names of features."""
-        if self._categories is not None:
-            if reset or hasattr(X, "columns"):
-                validate_data(self, X, skip_check_array=True, reset=reset)
-            return check_array(self._categories(X), estimator=self, **_NUMBERS)
+        gaps = reset or (self._columns_in is not None and self._columns_in.means is not None)
         if not isinstance(X, Tensor):
             X = check_sparse(X) if sp.issparse(X) else X
+            finite: bool | str = "allow-nan" if gaps and not sp.issparse(X) else True
             try:
-                return validate_data(self, to_host(X), reset=reset, **_NUMBERS)
+                return validate_data(self, to_host(X), reset=reset, **_NUMBERS, ensure_all_finite=finite)
             except TypeError as error:
                 if "complex" not in str(error):
                     raise
                 raise ValueError(f"Complex data not supported: {error}") from None
         X = X.detach()
-        _check_tensor(X)
+        _check_tensor(X, gaps)
         if reset:
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
             self.n_features_in_ = X.shape[1]
@@ -169,7 +207,7 @@ class HCKEstimator(BaseEstimator):
         require(
             type(columns) is int and columns > 0, f"n_features_in_ must be a whole number, got {columns!r}"
         )
-        width = columns if self._categories is None else self._categories.width(columns)
+        width = columns if self._columns_in is None else self._columns_in.width(columns)
         d = features_of(self._trained_points())
         require(width == d, f"n_features_in_ is {columns}, but points have {d} features")
         names = getattr(self, "feature_names_in_", None)
@@ -191,23 +229,44 @@ class HCKEstimator(BaseEstimator):
 
     @property
     def kernel_feature_names_(self) -> list[str] | None:
-        """The names of features as the kernel sees them: categories, "name: value", come first."""
-        names, categories = getattr(self, "feature_names_in_", None), getattr(self, "_categories", None)
-        if names is None or categories is None:
-            return None if names is None else [str(name) for name in names]
-        return categories.encoded_names() + [
-            str(name) for i, name in enumerate(names) if i not in categories.positions
-        ]
+        """The names of features as the kernel sees them.
+
+        Categories, "name: value", and dates come first, and last those that say which values are missing.
+        """
+        columns, names = getattr(self, "_columns_in", None), getattr(self, "feature_names_in_", None)
+        if columns is not None and columns.names:
+            names = columns.names
+        if names is None:
+            return None
+        called = [str(name) for name in names]
+        return called if columns is None else columns.feature_names(called)
 
     @property
     def features_scaled_(self) -> bool:
         """Whether lengthscales are those of features that were scaled."""
         return getattr(self, "_scaling", Scaling()).factor is not None
 
+    def _ties(self) -> Ties | None:
+        """Which features have a weight in common; None if all have their own."""
+        return None if self._columns_in is None else self._columns_in.ties(self.n_features_in_)
+
     def _takes_objects(self, X: PointsLike) -> bool:
-        """Whether the points are no vectors: the kernel is a function, and X a sequence of other things."""
+        """Whether the points are no vectors: the kernel is a function, and X a sequence of other things.
+
+        Points whose kernel values are given are numbers.
+        """
+        if self._is_precomputed():
+            return True
         known = isinstance(self.kernel, Kernel) or callable(self.kernel)
         return known and make_kernel(self.kernel).takes_objects and looks_like_objects(X)
+
+    def _is_precomputed(self) -> bool:
+        """Whether X is a matrix of kernel values."""
+        return self._takes_values and isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _base_kernel(self) -> Any:
+        """The kernel that was given, as a name, a function or a `Kernel`."""
+        return self._given_values if self._is_precomputed() else self.kernel
 
     def _resolve_device(self, X: PointsLike) -> torch.device:
         if self.device is not None:
@@ -237,6 +296,8 @@ class HCKEstimator(BaseEstimator):
     def _points(self, X: PointsLike) -> Points:
         """Validated data on the device and in the dtype that were asked for."""
         device = self._resolve_device(X)
+        if self._is_precomputed():
+            return ObjectPoints(np.arange(len(X)), self._dtype(), device)
         return as_points(X, self._dtype(), device, objects=self._takes_objects(X))
 
     def _dtype(self) -> torch.dtype:
@@ -293,7 +354,17 @@ def device_of(model: HCKEstimator) -> torch.device:
     return model._trained_points().device
 
 
-def _check_tensor(X: Tensor) -> None:
+def _is_mixed(X: PointsLike) -> bool:
+    """Whether it is a table with other columns than those of numbers."""
+    return is_frame(X) and not has_numbers_only(X)
+
+
+def _inconsistent(points: int, values: int) -> ValueError:
+    return ValueError(f"inconsistent numbers of samples: X has {points} points but y has {values} values")
+
+
+def _check_tensor(X: Tensor, gaps: bool = False) -> None:
+    """Raise ValueError unless it has vectors of real numbers; with `gaps`, NaN may stand for some."""
     check_has_numbers(X)
     if X.layout != torch.strided or X.is_complex():
         raise ValueError("Complex data not supported, and sparse tensors neither: use a scipy.sparse matrix")
@@ -301,5 +372,5 @@ def _check_tensor(X: Tensor) -> None:
         raise ValueError(f"Expected 2D array, got a tensor of shape {tuple(X.shape)}. Reshape your data")
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise ValueError(f"X is empty: got a tensor of shape {tuple(X.shape)}")
-    if not torch.isfinite(X).all():
-        raise ValueError("Input X contains NaN or infinity")
+    if torch.isinf(X).any() or (torch.isnan(X).any() and not gaps):
+        raise ValueError("Input X contains infinity" if gaps else "Input X contains NaN or infinity")

@@ -50,12 +50,13 @@ _AUTO = (1024, 128)  # leaf size and rank to reckon with before they are chosen
 class Branched(HCKEstimator):
     """An estimator whose trees are cut into branches, on disk or on workers."""
 
+    _takes_values = False
     _plain: ClassVar[Any]  # the estimator in memory
     _labels: ClassVar[bool] = False  # whether targets are class labels
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = tags.input_tags.allow_nan = False
         return tags
 
     def _given_plain(self) -> dict[str, Any]:
@@ -131,7 +132,7 @@ class BranchedRidge(Branched, RidgeEstimator):
         plain.trees_, plain.forest_ = [member.tree for member in members], Forest([*members])
         plain.residuals_, plain._scaling = [], plan.scaling
         plain._used, plain._weight = np.arange(members[0].tree.n_points) if rows is None else rows, None
-        plain._objects, plain._categories = False, None
+        plain._objects, plain._columns_in = False, None
         return plain
 
 

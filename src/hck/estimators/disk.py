@@ -234,7 +234,6 @@ def _checked(job: Job, known: Any) -> dict[str, Any]:
     wrong = [name for name, hint in _MADE_OF.items() if name not in known or not fits(known[name], hint)]
     if not wrong:
         columns, names = len(known["coding"].intercept), known["names"]
-        kind = DiskHCKClassifier if known["class"] == "DiskHCKClassifier" else DiskHCKRegressor
         d, probes = (
             known["plan"].n_features,
             known.get("left_out", (np.zeros(0), *2 * (np.zeros((0, columns)),))),

@@ -8,7 +8,7 @@ from hck.estimators.kernel_pca import HCKKernelPCA
 from hck.estimators.process_learning import ProcessLearning
 from hck.estimators.ridge import RidgeEstimator
 from hck.preparation.arrays import PointsLike
-from hck.preparation.categories import Categories
+from hck.preparation.columns import Columns
 
 
 def check_new(model: HCKEstimator, X: PointsLike) -> PointsLike:
@@ -30,9 +30,15 @@ def n_training_points(model: HCKEstimator) -> int:
     return len(model._training_data() if isinstance(model, ProcessLearning) else model._used)
 
 
-def categories_of(model: HCKEstimator) -> Categories | None:
-    """The columns of a table that are categories, if there are any."""
-    return getattr(model, "_categories", None)
+def columns_of(model: HCKEstimator) -> Columns | None:
+    """How the columns of a table or an array became features, if they were not all taken as they were."""
+    return getattr(model, "_columns_in", None)
+
+
+def categories_of(model: HCKEstimator) -> list[int]:
+    """Positions of the columns of a table that are categories."""
+    columns = columns_of(model)
+    return [] if columns is None else columns.categories
 
 
 def scaling_kind(model: RidgeEstimator) -> str | None:

@@ -120,6 +120,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
     _mean: Tensor
     _predictor: Predictor
     _back: HCKRegressor | None
+    _takes_values = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HCKEstimator._parameter_constraints,
@@ -154,7 +155,8 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self.fit_inverse_transform
+        if self.fit_inverse_transform:
+            tags.input_tags.sparse = tags.input_tags.allow_nan = False
         tags.transformer_tags.preserves_dtype = [self.dtype]
         return tags
 
@@ -200,7 +202,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         if self.fit_inverse_transform:
             self._check_way_back(points)
         approximation = self._approximation(
-            make_kernel(self.kernel, self.lengthscale),
+            make_kernel(self._base_kernel(), self.lengthscale),
             points,
             rng.randint(2**31 - 1),
             Shape(1, self.leaf_size, self.rank),
@@ -212,6 +214,8 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         self.explained_variance_ratio_ = found.values / found.total
         self.trees_ = [] if approximation.tree is None else [approximation.tree]
         self._predictor, self._mean = found.predictor, found.mean
+        if self._is_precomputed():
+            self._given_values.forget()
         return self
 
     def fit_transform(self, X: PointsLike, y: object = None) -> Predictions:
@@ -270,9 +274,10 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         return self._back.predict(X)
 
     def _check_way_back(self, points: Points) -> None:
-        if not isinstance(points, DensePoints) or self._categories is not None:
+        if not isinstance(points, DensePoints) or self._ties() is not None:
             raise ValueError(
-                "fit_inverse_transform=True needs dense points of numbers, neither sparse data nor categories"
+                "fit_inverse_transform=True needs dense points of numbers: neither sparse data, categories, "
+                "dates nor missing values"
             )
         if np.ndim(self.lengthscale) or make_kernel(self.kernel, self.lengthscale).stretch() is not None:
             raise ValueError(

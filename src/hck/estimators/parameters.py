@@ -46,8 +46,9 @@ _TEXTS = {
 kernel : str, Kernel or callable, default="auto"
     The base kernel: a name (one of ``hck.kernels.kernel_names()``), an object of `hck.kernels`, which may
     measure distances by a matrix (``Matern(1.0, metric=L)``), a function k(A, B) that returns the matrix of
-    kernel values between two sets of points, or ``"auto"``, to choose
-    between Matérn-3/2, Matérn-1/2, Gaussian and Laplace (Gaussian where a lengthscale is given).
+    kernel values between two sets of points, ``"precomputed"``, where X is the matrix of kernel values
+    (n_samples, n_samples), for new points (n_new, n_samples), with ``partition="kernel"``, or ``"auto"``, to
+    choose between Matérn-3/2, Matérn-1/2, Gaussian and Laplace (Gaussian where a lengthscale is given).
 lengthscale : "auto", float, array-like of shape (n_features,) or None, default="auto"
     σ of a named kernel: one number, or one per feature; None means 1. ``"auto"``: one for all, one per
     feature, or a matrix that is learned as the kernel's metric, whichever predicts held-out observations

@@ -54,6 +54,7 @@ from hck.points import (
 )
 from hck.preparation.arrays import PointsLike
 from hck.preparation.scaling import Scaling
+from hck.preparation.ties import Ties
 from hck.selection import Candidate, Observations, Selection
 from hck.selection.anisotropic import MOST_LENGTHSCALES
 from hck.selection.auto import given_kernel, select
@@ -90,6 +91,7 @@ class RidgeEstimator(HCKEstimator):
     _left_out_errors: LeftOutErrors | None  # which models of earlier versions lack
     _used: np.ndarray
     _weight: np.ndarray | None
+    _takes_values = True
     _loss: ClassVar[str]  # by which candidates are compared: of `hck.selection.loss.LOSSES`
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -150,11 +152,12 @@ class RidgeEstimator(HCKEstimator):
             points, rng = self._points(X), check_random_state(self.random_state)
             weighed = weigh(targets, check_sample_weight(sample_weight, len(points)))
             points = self._counting(points, weighed)
-            scaled = scale(points, self._scale_kind(), self.scale == "auto", self._dtype())
+            scaled = scale(points, self._scale_kind(), self.scale == "auto", self._dtype(), self._ties())
             scaled = replace(scaled, points=own(scaled.points, given))
             noise = weighed.noise(isinstance(self.alpha, str))
             data = weighed.observations(scaled.points, noise)
-            contest = self._contest(data, weighed.loss(LOSSES[self._loss], observed), rng)
+            loss = weighed.loss(LOSSES[self._loss], observed)
+            contest = self._contest(data, loss, scaled.ties, rng)
             selection = select(self._given(), contest, scaled.units)
             equations: Equations | Penalties = Equations(scaled.points, weighed.y, noise, self.leave_one_out)
             if problems is not None:
@@ -171,7 +174,9 @@ class RidgeEstimator(HCKEstimator):
             whole = blend(trained, selection.blend, weighed)
             return Fitted(whole, weighed, scaled.scaling, selection, equations.losses)
 
-    def _contest(self, data: Observations, loss: Loss, rng: np.random.RandomState) -> Contest:
+    def _contest(
+        self, data: Observations, loss: Loss, ties: Ties | None, rng: np.random.RandomState
+    ) -> Contest:
         """Where what was not given is chosen."""
         n, device = len(data), data.points.device
         memory = resolve_budget(self.memory_budget, device)
@@ -179,7 +184,7 @@ class RidgeEstimator(HCKEstimator):
         work, deadline = allowed_work(self.fit_time, n, device), time.perf_counter() + seconds
         limits = Limits(work / 2, memory, deadline)
         settings = self._settings(Shape(1, self.leaf_size, 1))  # the rank is that of `_given`, or chosen
-        return Contest(data, loss, settings, limits, rng)
+        return Contest(data, loss, settings, limits, rng, ties)
 
     def _given(self) -> Given:
         """What is not to be chosen."""
@@ -189,7 +194,7 @@ class RidgeEstimator(HCKEstimator):
         n_trees = 1 if self._is_fixed() else n_trees
         blends = self.fit_time == "best" and self.leave_one_out and self.approximation == "hierarchical"
         blends = blends and self.loss == "squared"
-        kernel = given_kernel(self.kernel, self.lengthscale)
+        kernel = given_kernel(self._base_kernel(), self.lengthscale)
         return Given(kernel, None if alpha is None else float(alpha), rank, n_trees, blends)
 
     def _train_trees(
@@ -219,6 +224,8 @@ class RidgeEstimator(HCKEstimator):
         self._left_out = fitted.left_out
         self._used = fitted.weighed.rows
         self._weight = fitted.weighed.weights
+        if self._is_precomputed():
+            self._given_values.forget()
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
@@ -258,7 +265,7 @@ class RidgeEstimator(HCKEstimator):
         return points.take(torch.from_numpy(weighed.rows).to(points.device))
 
     def _chooses_lengthscales(self) -> bool:
-        return isinstance(self.kernel, str) and isinstance(self.lengthscale, str)
+        return isinstance(self._base_kernel(), str) and isinstance(self.lengthscale, str)
 
     def _scale_kind(self) -> str | None:
         placed = isinstance(self.partition, Tree) or not isinstance(self.landmarks, str)
@@ -291,7 +298,7 @@ class RidgeEstimator(HCKEstimator):
         spread = points.variance(every, torch.zeros_like(every), 1)[0].double().clamp_min(0).cpu()
         each = self.selection_.kernel.importances()
         share = (spread if each is None else spread * each.double().cpu()).numpy()
-        share = share if self._categories is None else self._categories.of_columns(share, self.n_features_in_)
+        share = share if self._columns_in is None else self._columns_in.of_columns(share, self.n_features_in_)
         return share / (share.sum() or 1.0)
 
     # Evaluation -------------------------------------------------------------------------------------

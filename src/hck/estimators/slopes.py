@@ -48,12 +48,11 @@ def chained(slopes: Predictions, values: Predictions, observable: Callable[[Tens
 
 def by_columns(model: HCKEstimator, slopes: Tensor) -> Tensor:
     """Gradients (points, d, …) by features as those by the columns of X: NaN for categories."""
-    categories = model._categories
-    if categories is None:
+    known = model._columns_in
+    if known is None:
         return slopes
     columns: int = model.n_features_in_
-    numbers = [i for i in range(columns) if i not in categories.positions]  # which come last among features
+    numbers, features = known.numbers(columns)
     out = slopes.new_full((len(slopes), columns, *slopes.shape[2:]), torch.nan)
-    if numbers:
-        out[:, numbers] = slopes[:, -len(numbers) :]
+    out[:, numbers] = slopes[:, features]
     return out

@@ -22,6 +22,7 @@ from hck.losses import Loss as PointLoss
 from hck.points import Points
 from hck.preparation.arrays import to_host
 from hck.preparation.scaling import Scaling, other_units
+from hck.preparation.ties import Ties
 from hck.selection import Candidate, Observations, Selection
 from hck.selection.isotropic import Units
 from hck.selection.left_out import blend_weights
@@ -97,17 +98,21 @@ def weigh(targets: np.ndarray, weight: Tensor | None) -> Weighed:
 
 @dataclass(frozen=True)
 class ScaledPoints:
-    """Scaled points, how they were, and other units in which their features can be compared."""
+    """Scaled points, how they were, other units in which features can be compared, and which are tied."""
 
     points: Points
     scaling: Scaling
     units: Units
+    ties: Ties | None
 
 
-def scale(points: Points, kind: str | None, other: bool, dtype: torch.dtype) -> ScaledPoints:
+def scale(
+    points: Points, kind: str | None, other: bool, dtype: torch.dtype, ties: Ties | None = None
+) -> ScaledPoints:  # fmt: skip
     """Bring features to a common scale, "standard", "minmax" or None; maybe with other units to be tried."""
-    scaling = Scaling.of(kind, points)
-    return ScaledPoints(scaling(points, dtype), scaling, other_units(scaling if other else Scaling(), points))
+    scaling = Scaling.of(kind, points, ties)
+    units = other_units(scaling if other else Scaling(), points)
+    return ScaledPoints(scaling(points, dtype), scaling, units, ties and ties.scaled(scaling.factor))
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,13 @@ from hck.kernels import families
 from hck.kernels.base import Kernel, Product, Scaled, Sum
 from hck.kernels.families import *  # noqa: F403
 from hck.kernels.function import CallableKernel
+from hck.kernels.precomputed import Precomputed
 from hck.kernels.registry import kernel_classes, kernel_names, make_kernel, named
 
 __all__ = [
     "CallableKernel",
     "Kernel",
+    "Precomputed",
     "Product",
     "Scaled",
     "Sum",

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.preprocessing import OneHotEncoder
 
 from hck.approximations import Exact, Fourier, Iterative, Nystrom, Tapered, TreeKernel
 from hck.approximations.exact import ExactPredictor
@@ -30,7 +29,7 @@ from hck.branches import Message, Piece, Plan, Trunk
 from hck.conformal import LeftOutErrors
 from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import check_landmarks, lay_out
-from hck.kernels import CallableKernel, Kernel, Product, Scaled, Sum, kernel_classes
+from hck.kernels import CallableKernel, Kernel, Precomputed, Product, Scaled, Sum, kernel_classes
 from hck.losses import Absolute, Gamma, Huber, Logistic, Poisson, Quantile, Squared, SquaredHinge, Tweedie
 from hck.partition import Landmarks, Tree, cutter_classes
 from hck.partition.centres import CentreRule
@@ -39,8 +38,10 @@ from hck.partition.kernel_cut import KernelRule
 from hck.partition.rules import FlatRule, FunctionRule, ScaledRule
 from hck.persistence.types import Hints, declared
 from hck.points import DensePoints, ObjectPoints, SparsePoints
-from hck.preparation.categories import Categories
 from hck.preparation.coding import Centred, OneAgainstAll
+from hck.preparation.columns import Columns
+from hck.preparation.dates import Dates
+from hck.preparation.levels import Levels, Ordered, Statistics
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
 from hck.preparation.units import Units
@@ -171,24 +172,22 @@ def _make_plan(parts: Parts, place: Place) -> Plan:
     return Plan(**parts)
 
 
-# Categories: the encoder is fitted again -------------------------------------------------------------
+# Categories, which format 1 first had alone, without missing numbers ----------------------------------
 
 
-def _take_categories(whole: Categories) -> Parts:
-    values = [column.tolist() for column in whole.encoder.categories_]
-    return {"names": whole.names, "positions": whole.positions, "values": values}
+@dataclass
+class Categories:
+    """A name for `_make_categories`; files that are written now have `Columns` in its place."""
 
 
-def _make_categories(parts: Parts, place: Place) -> Categories:
-    values = parts["values"]
-    require(len(values) == len(parts["positions"]) == len(parts["names"]) > 0, "names and values differ")
-    require(min(parts["positions"]) >= 0, "positions must not be negative")
-    require(len({*parts["positions"]}) == len(values), "positions must differ")
-    require(all(column == sorted({*column}) and column for column in values), "values must be sorted")
-    rows = max(map(len, values))
-    table = [[column[i % len(column)] for column in values] for i in range(rows)]
-    encoder = OneHotEncoder(handle_unknown="ignore").fit(np.array(table, dtype=object))
-    return Categories(parts["names"], parts["positions"], encoder)
+def _make_categories(parts: Parts, place: Place) -> Columns:
+    values, positions, names = parts["values"], parts["positions"], parts["names"]
+    require(len(values) == len(positions) == len(names) > 0, "names and values differ")
+    codings = [Levels(column) for column in values]
+    for coding in codings:
+        coding.validate()
+    fills = [np.zeros(coding.width) for coding in codings]
+    return Columns(positions, codings, fills, None, [], [])
 
 
 # Estimators: parameters and what `fit` has set -------------------------------------------------------
@@ -198,6 +197,7 @@ ESTIMATORS: dict[type, DeviceOf] = {}  # and where a fitted one computes
 # Beside parameters: kernels as plain numbers, which `fit` keeps in the CPU's memory.
 _ON_HOST = ("kernel_", "kernels_", "selection_", "_space")
 _FITTED = ("trees_", "_objects", "_categories")  # of all
+_IN_FILES = {"_columns_in": "_categories"}  # names of parts, which were categories alone at first
 
 
 def saved(*fitted: str, device: DeviceOf) -> Callable[[type[Estimator]], type[Estimator]]:
@@ -217,9 +217,11 @@ def saved(*fitted: str, device: DeviceOf) -> Callable[[type[Estimator]], type[Es
 
 def _of_estimator(cls: type[Estimator], *fitted: str) -> Recipe:
     names = frozenset(cls._get_param_names())
+    attributes = {part: name for name, part in _IN_FILES.items()}
 
     def take(whole: Estimator) -> Parts:
         parts = {**whole.get_params(deep=False), **vars(whole)}  # parameters first
+        parts = {_IN_FILES.get(name, name): value for name, value in parts.items()}
         return {**parts, "device": parts["device"] and str(parts["device"])}
 
     def make(parts: Parts, place: Place) -> Estimator:
@@ -228,14 +230,15 @@ def _of_estimator(cls: type[Estimator], *fitted: str) -> Recipe:
             given["device"] = place.parameter
         whole = cls(**given)
         for name in (name for name in parts if name not in names):
-            if not name.isidentifier() or hasattr(cls, name):
+            if not name.isidentifier() or hasattr(cls, name) or name in _IN_FILES:
                 raise ValueError(f"{name!r} is no name of an attribute")
-            setattr(whole, name, parts[name])
+            setattr(whole, attributes.get(name, name), parts[name])
         whole._validate_params()
         whole._validate_loaded()
         return whole
 
-    hints = {name: hint for name, hint in declared(cls).items() if name not in names}  # type: ignore[arg-type]
+    known = declared(cls)  # type: ignore[arg-type]
+    hints = {_IN_FILES.get(name, name): hint for name, hint in known.items() if name not in names}
     return Recipe(take, make, frozenset((*_FITTED, *fitted)), None, names.union(_ON_HOST), hints)
 
 
@@ -254,6 +257,7 @@ _DATACLASSES: tuple[type, ...] = (
     *(Centred, Message, OneAgainstAll, Piece, Trunk),
     *(Absolute, Gamma, Huber, Logistic, Poisson, Quantile, Squared, SquaredHinge, Tweedie),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
+    *(Columns, Dates, Levels, Ordered, Statistics),
     *(Calibration, Candidate, Iterative, LeftOutErrors, Parameter, Scaling, Selection, Settings, Space),
     *(Trend, Units),
 )
@@ -303,7 +307,7 @@ RECIPES: dict[type, Recipe] = {
         hints=declared(Plan),
     ),
     Categories: Recipe(
-        _take_categories,
+        vars,
         _make_categories,
         frozenset({"names", "positions", "values"}),
         hints={"names": list, "positions": list[int], "values": list[list[str]]},
@@ -318,6 +322,7 @@ BY_NAME: dict[str, type] = {name: cls for cls, name in NAMES.items()}
 # What is refused, in words.
 REFUSED: dict[type, str] = {
     CallableKernel: "a kernel given by a function",
+    Precomputed: "a kernel given by its values",
     FunctionRule: "a rule given by a function (`route` of the tree)",
     ObjectPoints: "a set of objects",
 }

@@ -50,6 +50,8 @@ def _parts(given: PointsLike) -> list[Memory]:
         return [given]
     if sp.issparse(given):
         return [each for each in vars(given).values() if isinstance(each, np.ndarray)]
+    if hasattr(given, "combine_chunks"):  # of pyarrow, which nobody can change
+        return []
     if hasattr(given, "columns"):  # a table, in one piece or several, of which columns are views
         table = given.iloc if hasattr(given, "iloc") else given
         return [np.asarray(table[:, i]) for i in range(given.shape[1])]

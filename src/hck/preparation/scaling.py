@@ -8,6 +8,7 @@ from torch import Tensor
 
 from hck.backend.checks import check_floats, require
 from hck.points import DensePoints, Points, SparsePoints
+from hck.preparation.ties import Ties
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,11 @@ class Scaling:
         require(self.factor is None or len(self.factor) == d, f"the scaling must be of {d} features")
 
     @classmethod
-    def of(cls, kind: str | None, points: Points) -> "Scaling":
-        """What brings points to mean 0 and variance 1 ("standard"), or to [0, 1] ("minmax")."""
+    def of(cls, kind: str | None, points: Points, ties: Ties | None = None) -> "Scaling":
+        """What brings points to mean 0 and variance 1 ("standard"), or to [0, 1] ("minmax").
+
+        Features that are tied are scaled alike, so that their variances are 1 in all.
+        """
         if kind is None or not isinstance(points, DensePoints | SparsePoints):
             return cls()
         if isinstance(points, SparsePoints):
@@ -52,6 +56,7 @@ class Scaling:
             for part in x.split(2**16):
                 width += (part.double() - centre).square().sum(0)
             width = (width / len(x)).sqrt()
+            width = width if ties is None else ties.widths(width)
         else:
             low, high = x.amin(0).double(), x.amax(0).double()
             centre, width = low, high - low

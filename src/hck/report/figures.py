@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hck import plotting
 from hck.estimators import HCKGaussianProcessRegressor
 from hck.estimators.base import HCKEstimator
-from hck.estimators.inspection import categories_of, check_new, leaves_of
+from hck.estimators.inspection import check_new, leaves_of
 from hck.metrics import as_numbers, coverage, r2, rmse
 from hck.plotting.cut import describe_leaves
 from hck.plotting.lengthscales import feature_labels, kernel_of, lengthscales
@@ -202,7 +202,7 @@ def _of_the_tree(model: HCKEstimator, X: PointsLike) -> Iterator[Picture]:
         return
     tree, which = model.trees_[0], "" if len(model.trees_) == 1 else " The first tree is shown."
     leaves = describe_leaves(tree)
-    if getattr(model, "n_features_in_", 0) == 2 and categories_of(model) is None:
+    if getattr(model, "n_features_in_", 0) == 2 and len(model.kernel_feature_names_ or [0, 1]) == 2:
         x, leaf, names = check_new(model, X), leaves_of(model, X), model.kernel_feature_names_
         yield draw(
             "Partition",

@@ -165,9 +165,9 @@ def _features(model: HCKEstimator) -> str:
     if not hasattr(model, "n_features_in_"):
         return "none: points are objects"
     count, categories = number(int(model.n_features_in_)), categories_of(model)
-    if categories is None:
+    if not categories:
         return count
-    return f"{count}, of them {plural(len(categories.names), 'category', 'categories')}"
+    return f"{count}, of them {plural(len(categories), 'category', 'categories')}"
 
 
 # How it came to be so -----------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ class Course:
         points, found = data.points, []
         assert isinstance(points, DensePoints)
         if points.n_features <= MOST_LENGTHSCALES:
-            unit = torch.from_numpy(1 / start_lengthscales(points))
+            unit = torch.from_numpy(1 / start_lengthscales(points, self.contest.ties))
             found = self._learned(data, unit, points.n_features <= _MOST_ROWS)
         if points.n_features > _MOST_ROWS:
             directions = principal(points, 1 / first.kernel.parameters()["lengthscale"])
@@ -69,7 +69,8 @@ class Course:
             Metric(name, unit, alpha=given, mixed=mixed) for name in self.names for mixed in (False, True)
         ]
         steps, fixed = max(100, effort.steps // 2), self.alpha is not None
-        each = Lesson("each", steps, _RATE, effort.size, fixed)
+        ties = self.contest.ties if directions is None else None
+        each = Lesson("each", steps, _RATE, effort.size, fixed, ties)
         learned = learn_metrics(starts, each, near)
         found = self._tuned(learned, directions)
         if not as_matrix or not effort.matrices:

@@ -12,6 +12,7 @@ from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.kernel import HierarchicalKernel
 from hck.kernels import Kernel
 from hck.points import VectorPoints
+from hck.preparation.ties import Ties
 from hck.selection.candidate import Shape
 from hck.selection.left_out import left_out_of
 from hck.selection.loss import Loss
@@ -77,6 +78,7 @@ class Contest:
     settings: Settings  # of what is trained, but for its size
     limits: Limits
     rng: np.random.RandomState
+    ties: Ties | None = None  # features that share a weight
     held: np.ndarray | None = None  # None: all
     pace: float = 0.0  # operations per second of what was compared last
 

@@ -12,6 +12,7 @@ from hck.approximations import Approximation
 from hck.backend.interrupts import interruptible
 from hck.kernels import Kernel
 from hck.points import DensePoints, Points, VectorPoints
+from hck.preparation.ties import Ties
 from hck.process import laplace, log_likelihood
 from hck.selection.maximise import Effort, Function, Learned, climb, maximise_in_rounds
 from hck.selection.observations import Observations
@@ -143,12 +144,18 @@ def standard_errors(
     return np.sqrt(np.where(unknown, np.nan, variance))
 
 
-def start_lengthscales(points: VectorPoints) -> np.ndarray:
-    """√d standard deviations of each feature, and 1 for those that are constant: shape (d,)."""
+def start_lengthscales(points: VectorPoints, ties: Ties | None = None) -> np.ndarray:
+    """√d standard deviations of each feature, and 1 for those that are constant: shape (d,).
+
+    Those that are tied have one, and count as one.
+    """
     every = torch.arange(len(points), device=points.device)
     variance = points.variance(every, torch.zeros_like(every), 1)[0].double().clamp_min(0)
     mean = points.mean(every, torch.zeros_like(every), 1)[0].double().abs()
     rounding = 1e-12 if points.dtype == torch.float64 else 1e-4
     rounding = rounding if isinstance(points, DensePoints) else max(rounding, 1e-6)
     constant = (variance.sqrt() <= rounding * mean).cpu()
-    return np.where(constant, 1.0, np.sqrt(points.n_features * variance.cpu().numpy()))
+    if ties is None:
+        return np.where(constant, 1.0, np.sqrt(points.n_features * variance.cpu().numpy()))
+    width = ties.widths(variance.sqrt().cpu())
+    return np.where(width > 0, ties.count**0.5 * width, 1.0)

@@ -18,6 +18,7 @@ from hck.backend.kinds import kind_of
 from hck.backend.parallel import parallel_map
 from hck.kernels import make_kernel
 from hck.kernels.stationary import Stationary
+from hck.preparation.ties import Ties
 from hck.selection.neighbourhoods import Neighbourhoods, placed
 
 _LEAST_NOISE = 1e-9  # of y, whose variance is 1
@@ -46,6 +47,7 @@ class Lesson:
     rate: float = 0.1  # of logarithms of lengthscales, or of a matrix's elements relative to them
     size: int = 200  # of a neighbourhood
     fixed: bool = False  # the ridge
+    ties: Ties | None = None  # features with one lengthscale
 
 
 def learn_metrics(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[Metric]:
@@ -97,6 +99,7 @@ def _learn(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[M
         else:
             slope = (z * by_place).sum(1)
             slope = slope if lesson.form == "each" else slope.mean(1, keepdim=True).expand_as(slope)
+            slope = slope if lesson.ties is None else lesson.ties.mean(slope)
         theta = theta - steps[0](step, slope)
         levels = levels - steps[1](step, by_level)
         levels[:, 1].clamp_(min=math.log(_LEAST_NOISE))

@@ -244,7 +244,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         ]
         made: HCKGaussianProcessRegressor = self._alone()
         made.posterior_ = Mixture(members, self._evaluation.spread)
-        made.residuals_, made._objects, made._categories, made._units = [], False, None, None
+        made.residuals_, made._objects, made._columns_in, made._units = [], False, None, None
         made.trees_ = [member.source.tree for member in members if member.source.tree is not None]
         assign(made, {name: getattr(self, name) for name in _KEPT if hasattr(self, name)})
         return made

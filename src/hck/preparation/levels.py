@@ -1,0 +1,180 @@
+"""Categories as numbers: a column for each, their order, or what is known of the target where they are."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from hck.backend.checks import require
+from hck.preparation.frames import Column, order_of, words
+
+_FOLDS = 10
+_PRIORS = (1.0, 4.0, 16.0, 64.0, 256.0, np.inf)  # rows that the mean of all counts as, to choose from
+_MOST_TARGETS = 16  # of which there are statistics: those that vary most
+
+
+def check_levels(values: list[str]) -> None:
+    """Raise ValueError unless these are different words."""
+    require(bool(values) and len({*values}) == len(values), "levels must be there, and differ")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """1 in the column of a category and 0 in all others; only 0 for one that was not seen in training."""
+
+    values: list[str]  # sorted
+
+    def validate(self) -> None:
+        check_levels(self.values)
+        require(self.values == sorted(self.values), "values must be sorted")
+
+    @property
+    def width(self) -> int:
+        return len(self.values)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Of groups of features that share a weight: all of them."""
+        return [len(self.values)]
+
+    @classmethod
+    def of(cls, column: Column) -> "Levels":
+        """Those that a column has."""
+        return cls(sorted({*words(column)}))
+
+    def __call__(self, column: Column, name: object) -> sp.csr_matrix:
+        """Shape (rows, width)."""
+        code = _codes(column, self.values)
+        known = code >= 0
+        place = np.concatenate([[0], known.cumsum()])
+        return sp.csr_matrix((np.ones(place[-1]), code[known], place), (len(code), self.width))
+
+    def names(self, name: object) -> list[str]:
+        """Of the features."""
+        return [f"{name}: {value}" for value in self.values]
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Ordered categories by their number; NaN for one that is missing, or was not known in training."""
+
+    values: list[str]  # the least first
+
+    def validate(self) -> None:
+        check_levels(self.values)
+
+    width = 1
+
+    @property
+    def sizes(self) -> list[int]:
+        """Of groups of features that share a weight."""
+        return [1]
+
+    @classmethod
+    def of(cls, column: Column) -> "Ordered":
+        """The order that a column has."""
+        return cls(order_of(column) or [])
+
+    def __call__(self, column: Column, name: object) -> np.ndarray:
+        """Shape (rows, 1)."""
+        code = _codes(column, self.values)
+        return np.where(code < 0, np.nan, code)[:, None]
+
+    def names(self, name: object) -> list[str]:
+        """Of the features."""
+        return [str(name)]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The mean of the targets where a category is, drawn to the mean of all where it is rare or new.
+
+    A row of training has it from rows of other parts of the data alone (`learn`), of ten in all: a mean with
+    the row's own target in it would tell the target, and one without it too, by what is missing.
+    """
+
+    values: list[str]  # sorted
+    means: np.ndarray  # (categories, targets)
+    overall: np.ndarray  # (targets,)
+
+    def validate(self) -> None:
+        check_levels(self.values)
+        shape = len(self.values), len(self.overall)
+        require(self.overall.ndim == 1 and self.means.shape == shape, f"means must be of shape {shape}")
+        for each in (self.means, self.overall):
+            require(each.dtype == np.float64 and bool(np.isfinite(each).all()), "means must be finite")
+
+    @property
+    def width(self) -> int:
+        return len(self.overall)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Of groups of features that share a weight: all of them."""
+        return [self.width]
+
+    @classmethod
+    def learn(cls, column: Column, targets: np.ndarray) -> tuple["Statistics", np.ndarray]:
+        """Of targets (rows, targets); and what training rows have in place of their categories."""
+        values, code = np.unique(np.array(words(column), dtype=object), return_inverse=True)
+        overall, rows = targets.mean(0), len(targets)
+        rest = targets - overall
+        fold = np.random.default_rng(0).permutation(rows) % min(_FOLDS, max(rows, 2))
+        total, count = _sums(code, rest, len(values))
+        others = [_sums(code[fold == k], rest[fold == k], len(values)) for k in range(fold.max() + 1)]
+
+        def left_out(prior: float) -> np.ndarray:
+            """What other parts say of each row."""
+            found = np.empty_like(rest)
+            for k, (part, some) in enumerate(others):
+                mine = fold == k
+                found[mine] = _drawn(total - part, count - some, prior)[code[mine]]
+            return found
+
+        tried = [left_out(prior) for prior in _PRIORS]
+        spread = rest.var(0)
+        scale = np.where(spread > 0, spread, 1.0)
+        errors = [float(((rest - each) ** 2 / scale).mean()) for each in tried]
+        best = len(_PRIORS) - 1 - int(np.argmin(errors[::-1]))  # of equal ones the most careful
+        means = overall + _drawn(total, count, _PRIORS[best])
+        return cls([str(value) for value in values], means, overall), overall + tried[best]
+
+    def __call__(self, column: Column, name: object) -> np.ndarray:
+        """Shape (rows, targets)."""
+        code = _codes(column, self.values)
+        return np.vstack([self.means, self.overall])[code]
+
+    def names(self, name: object) -> list[str]:
+        """Of the features."""
+        many = self.width > 1
+        return [f"{name}: mean of target {j}" if many else f"{name}: mean target" for j in range(self.width)]
+
+
+def _codes(column: Column, values: list[str]) -> np.ndarray:
+    """The number of each row's category; -1 if it is not known."""
+    place = {value: i for i, value in enumerate(values)}
+    return np.array([place.get(each, -1) for each in words(column)], dtype=np.int64)
+
+
+def _sums(code: np.ndarray, rest: np.ndarray, levels: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each category the sum of targets (levels, targets), and how many there are (levels, 1)."""
+    total = np.stack([np.bincount(code, each, levels) for each in rest.T], 1)
+    return total, np.bincount(code, minlength=levels)[:, None].astype(np.float64)
+
+
+def _drawn(total: np.ndarray, count: np.ndarray, prior: float) -> np.ndarray:
+    """Means that are drawn to 0, as if so many rows more had it."""
+    return np.zeros_like(total) if np.isinf(prior) else total / (count + prior)
+
+
+def statistic_targets(y: np.ndarray, numeric: bool) -> np.ndarray:
+    """What statistics are of, (rows, targets): y itself or, of labels, 1 where a class is.
+
+    With many targets, those that vary most.
+    """
+    if numeric:
+        targets = y.reshape(len(y), -1).astype(np.float64)
+        return targets[:, np.argsort(-targets.var(0), kind="stable")[:_MOST_TARGETS]]
+    _, code, count = np.unique(y, return_inverse=True, return_counts=True)
+    kept = np.argsort(-count, kind="stable")[:_MOST_TARGETS]
+    return (code[:, None] == (kept[1:] if len(count) == 2 else kept)).astype(np.float64)
