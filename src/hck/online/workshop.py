@@ -1,0 +1,291 @@
+"""Where nodes are made: the up-sweep's steps, for some leaves and nodes at a time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import torch
+from torch import Tensor
+
+from hck.backend import linalg
+from hck.backend.blocks import Blocks, consecutive
+from hck.backend.parallel import parallel_map
+from hck.backend.steps import Inbox, LeafInput, NodeInput, as_tensor
+from hck.hierarchy.steps import chain_up, leaf_up, node_up
+from hck.kernels import Kernel
+from hck.online.node import Frame, Inner, Leaf, Node, Observed, apart, stack
+from hck.points import KernelBlocks, VectorPoints, cross
+
+Made = TypeVar("Made")
+Draft: TypeAlias = "tuple[Frame, tuple[Node, ...]]"  # of an inner node
+
+_AT_ONCE = 16  # leaves or nodes in a stack: few, so that all cores have some
+_LEAST_LEFT = 1e-8  # of a new point's variance, given the leaf's: below, a leaf is factored anew
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Several sets of points as blocks of one, padded to a width."""
+
+    points: VectorPoints
+    blocks: Blocks
+
+    @classmethod
+    def of(cls, sets: Sequence[VectorPoints], width: int | None = None) -> "Sets":
+        """By default as wide as the largest is."""
+        sizes, first = [len(each) for each in sets], sets[0]
+        width = max(sizes) if width is None else width
+        if len(sets) == 1 and sizes[0] == width:
+            return cls(first, Blocks(torch.arange(width, device=first.device)[None], full=True))
+        points = first if len(sets) == 1 else first.join(list(sets[1:]))
+        count = torch.tensor(sizes, dtype=torch.long, device=first.device)
+        return cls(points, consecutive(count.cumsum(0) - count, count, width, min(sizes) == width))  # type: ignore[arg-type]
+
+    def values(self, kernel: Kernel, others: "Sets", upper: bool = False) -> KernelBlocks | Tensor:
+        """Kernel values with other sets, block by block, to be computed; 0 where there are no points."""
+        if not len(self.points) or not len(others.points):
+            shape = len(self.blocks), self.blocks.index.shape[1], others.blocks.index.shape[1]
+            return torch.zeros(shape, dtype=self.points.dtype, device=self.points.device)
+        return KernelBlocks(kernel, self.points, self.blocks, others.points, others.blocks, upper)
+
+
+@dataclass(frozen=True, eq=False)
+class Workshop:
+    """Makes leaves and inner nodes of one kernel, jitter and rank."""
+
+    kernel: Kernel
+    jitter: float
+    rank: int
+    device: torch.device
+
+    # Frames -----------------------------------------------------------------------------------------
+
+    def landmark_factors(self, sets: Sequence[VectorPoints]) -> list[Tensor]:
+        """C (1, r, r) of each set of landmarks: C Cᵀ = K(Z, Z) + jitter I."""
+
+        def work(some: Sequence[VectorPoints]) -> list[Tensor]:
+            z = Sets.of(some, self.rank)
+            values = as_tensor(z.values(self.kernel, z, upper=True))
+            jitter = values.new_full((), self.jitter)
+            # a padded landmark has a zero row and 1 on the diagonal
+            values.diagonal(dim1=-2, dim2=-1).add_(jitter if z.blocks.full else jitter.where(z.blocks.mask, 1))
+            return apart(linalg.factor_(values, "the landmark matrix K(Z, Z) + jitter I"))
+
+        return self._each(work, sets)
+
+    def transfers(self, own: Sequence[tuple[VectorPoints, Tensor]], above: Sequence[Frame]) -> list[Tensor]:
+        """W = C⁻¹ K(Z, Z_p) C_p⁻ᵀ of nodes, of their landmarks and C, below those of other frames."""
+
+        def work(some: Sequence[tuple[tuple[VectorPoints, Tensor], Frame]]) -> list[Tensor]:
+            z = Sets.of([landmarks for (landmarks, _), _ in some], self.rank)
+            z_above = Sets.of([frame.landmarks for _, frame in some], self.rank)
+            factor, factor_above = stack([c for (_, c), _ in some]), stack([frame.factor for _, frame in some])
+            which = torch.arange(len(some), device=factor.device)
+            given = NodeInput(z_above.values(self.kernel, z), factor, factor_above, which)
+            return apart(given.transfer().contiguous())
+
+        return self._each(work, list(zip(own, above, strict=True)))
+
+    # Leaves -----------------------------------------------------------------------------------------
+
+    def leaves(self, data: Sequence[Observed], frames: Sequence[Frame], keys: Sequence[int]) -> list[Leaf]:
+        """Leaves below inner nodes of these frames."""
+
+        def work(some: Sequence[tuple[Observed, Frame, int]]) -> list[Leaf]:
+            x = Sets.of([observed.points for observed, _, _ in some])
+            blocks, (first, frame, _) = x.blocks, some[0]
+            (count, width), k, device = blocks.index.shape, first.b.shape[1], blocks.index.device
+            noise, b = first.noise.new_ones(count, width), first.b.new_zeros(count, width, k)
+            for i, (observed, _, _) in enumerate(some):
+                noise[i, : len(observed)], b[i, : len(observed)] = observed.noise, observed.b
+            z = Sets.of([frame.landmarks for _, frame, _ in some], self.rank)
+            landmark, where = stack([frame.factor for _, frame, _ in some]), torch.arange(count, device=device)
+            own, far = x.values(self.kernel, x, upper=True), z.values(self.kernel, x)
+            box = Inbox.empty(count, self.rank, first.b)
+            factor, y, a, half = leaf_up(LeafInput(own, far, landmark, where), noise, b, box, where)
+            made = []
+            for i, ((observed, _, key), sent, each) in enumerate(zip(some, _rows(box), half.tolist(), strict=True)):
+                n = len(observed)  # behind which is padding
+                parts = factor[i : i + 1, :n, :n], y[i : i + 1, :n], a[i : i + 1, :n]
+                made.append(_leaf(key, observed, parts, sent, each))
+            return made
+
+        order = sorted(range(len(data)), key=lambda i: len(data[i]))  # those of similar size together
+        made = self._each(work, [(data[i], frames[i], keys[i]) for i in order])
+        placed = dict(zip(order, made, strict=True))
+        return [placed[i] for i in range(len(data))]
+
+    def append(self, leaves: Sequence[Leaf], more: Sequence[Observed], frames: Sequence[Frame]) -> list[Leaf]:
+        """Leaves with more points: their factors grow by some rows, in O(n²).
+
+        ::
+
+            φ = C⁻¹ k(Z, x);  u = L⁻¹ k(X, x) − Y φ;  l lᵀ = k(x, x) − φᵀφ + noise − uᵀu
+            L ← [[L, 0], [uᵀ, l]];  Y gets the rows l⁻¹ (φᵀ − uᵀ Y), and a those of l⁻¹ (b − uᵀ a)
+        """
+        found: dict[int, Leaf] = {}
+        groups: dict[tuple[int, int], list[int]] = {}  # of leaves that are alike, so that nothing is padded
+        for i, (leaf, observed) in enumerate(zip(leaves, more, strict=True)):
+            groups.setdefault((leaf.size, len(observed)), []).append(i)
+
+        def work(which: Sequence[int]) -> list[Leaf]:
+            return self._append([(leaves[i], more[i], frames[i]) for i in which])
+
+        for alike in groups.values():
+            found.update(zip(alike, self._each(work, alike), strict=True))
+        return [found[i] for i in range(len(leaves))]
+
+    def _append(self, some: Sequence[tuple[Leaf, Observed, Frame]]) -> list[Leaf]:
+        """The same for leaves of one size that get as many points."""
+        n, m = some[0][0].size, len(some[0][1])
+        new = Sets.of([observed.points for _, observed, _ in some])
+        everything = [leaf.data.points.join([observed.points, frame.landmarks]) for leaf, observed, frame in some]
+        known = Sets.of(everything, n + m + self.rank)  # type: ignore[arg-type]
+        values = cross(self.kernel, known.points, known.blocks, new.points, new.blocks)
+        near, own, far = values.split([n, m, self.rank], 1)
+        factor, y, a = (stack([getattr(leaf, name) for leaf, _, _ in some]) for name in ("factor", "whitened", "a"))
+        phi = linalg.whiten_(stack([frame.factor for _, _, frame in some]), far.contiguous())
+        u = torch.baddbmm(linalg.whiten_(factor, near.contiguous()), y, phi, alpha=-1)
+        left = torch.baddbmm(own, phi.mT, phi, alpha=-1)
+        left.diagonal(dim1=-2, dim2=-1).add_(torch.stack([observed.noise for _, observed, _ in some]))
+        before = left.diagonal(dim1=-2, dim2=-1).clone()
+        left = torch.baddbmm(left, u.mT, u, alpha=-1)
+        if not (left.diagonal(dim1=-2, dim2=-1) > _LEAST_LEFT * before).all():
+            data = [Observed.join([leaf.data, observed]) for leaf, observed, _ in some]
+            return self.leaves(data, [frame for _, _, frame in some], [leaf.key for leaf, _, _ in some])
+        corner = linalg.factor_(left.contiguous(), "the leaf matrix D + alpha I")
+        b = torch.stack([observed.b for _, observed, _ in some])
+        rows = linalg.whiten_(corner, torch.baddbmm(phi.mT, u.mT, y, alpha=-1).contiguous())
+        sides = linalg.whiten_(corner, torch.baddbmm(b, u.mT, a, alpha=-1))
+        halves = linalg.half_log_determinant(corner).tolist()
+        grown, all_y, all_a = linalg.extend(factor, u, corner), torch.cat([y, rows], 1), torch.cat([a, sides], 1)
+        made = []
+        for i, (leaf, observed, _) in enumerate(some):
+            here, one = slice(i, i + 1), rows[i : i + 1]
+            information = torch.baddbmm(leaf.sent.information, one.mT, one, alpha=-1)
+            sent = Inbox(information, torch.baddbmm(leaf.sent.mean, one.mT, sides[here], alpha=-1))
+            data, parts = Observed.join([leaf.data, observed]), (grown[here], all_y[here], all_a[here])
+            made.append(_leaf(leaf.key, data, parts, sent, leaf.half + halves[i]))
+        return made
+
+    def relabel(self, leaf: Leaf, b: Tensor) -> Leaf:
+        """A leaf with other observations (n, k) at its points."""
+        a = linalg.whiten_(leaf.factor, b[None].clone())
+        data = Observed(leaf.data.points, leaf.data.number, b, leaf.data.noise)
+        sent = Inbox(leaf.sent.information, -(leaf.whitened.mT @ a))
+        return _leaf(leaf.key, data, (leaf.factor, leaf.whitened, a), sent, leaf.half)
+
+    # Inner nodes ------------------------------------------------------------------------------------
+
+    def nodes(self, drafts: Sequence[Draft]) -> list[Inner]:
+        """Inner nodes of frames and children, all of which are made."""
+
+        def work(some: Sequence[Draft]) -> list[Inner]:
+            inbox = self._heard([children for _, children in some])
+            which = torch.arange(len(some), device=inbox.mean.device)
+            given = NodeInput(stack([frame.transfer for frame, _ in some]), None, None, which)
+            nowhere = Inbox.empty(len(some), self.rank, inbox.mean[0])
+            parts = _parts(node_up(inbox, given, nowhere))
+            return [_inner(draft, part) for draft, part in zip(some, parts, strict=True)]
+
+        return self._each(work, drafts)
+
+    def chain(self, fresh: Node, above: Sequence[tuple[Inner, int]]) -> list[Inner]:
+        """The nodes on the way from a node that is new to the root, each with its number among the children.
+
+        In one go, since a single update does little else.
+        """
+        others = [tuple(c for i, c in enumerate(node.children) if i != new) for node, new in above]
+        inbox = self._heard([*others, ()])
+        sent = messages([fresh])
+        inbox.information[:1] += sent.information
+        inbox.mean[:1] += sent.mean
+        done = chain_up(inbox, stack([node.frame.transfer for node, _ in above]))
+        made: list[Inner] = []
+        for (node, new), part in zip(above, _parts(done), strict=True):
+            children = [*node.children]
+            children[new] = made[-1] if made else fresh
+            made.append(_inner((node.frame, tuple(children)), part))
+        return made
+
+    def _heard(self, children: "Sequence[tuple[Node, ...]]") -> Inbox:
+        """What each of some nodes hears of its children, of which it may have none."""
+        every, where = [c for some in children for c in some], [i for i, some in enumerate(children) for _ in some]
+        sent = messages(every)
+        inbox = Inbox.empty(len(children), self.rank, sent.mean[0])
+        index = torch.tensor(where, dtype=torch.long, device=self.device)
+        inbox.information.index_add_(0, index, sent.information)
+        inbox.mean.index_add_(0, index, sent.mean)
+        return inbox
+
+    def _each(self, work: Callable[[Sequence[Any]], list[Made]], items: Sequence[Any]) -> list[Made]:
+        """Stacks of a few items on all cores."""
+        if len(items) <= _AT_ONCE:
+            return work(items) if items else []
+        stacks = [items[i : i + _AT_ONCE] for i in range(0, len(items), _AT_ONCE)]
+        return [made for some in parallel_map(work, stacks, self.device) for made in some]
+
+
+def _leaf(
+    key: int, data: Observed, parts: tuple[Tensor, Tensor, Tensor], sent: Inbox, half: float
+) -> Leaf:  # fmt: skip
+    factor, whitened, a = map(_own, parts)
+    wide = a[0].double()
+    return Leaf(key, data, factor, whitened, a, sent, half, wide.mT @ wide)
+
+
+def messages(nodes: "list[Node]") -> Inbox:
+    """What nodes send to their parents: −Θ (nodes, r, r) and −t (nodes, r, k).
+
+    That of inner nodes, Θ = M − I and t = M q, is not kept.
+    """
+    inner = [node for node in nodes if isinstance(node, Inner)]
+    leaves = [node for node in nodes if isinstance(node, Leaf)]
+    parts = [(leaf.sent.information, leaf.sent.mean) for leaf in leaves]
+    if inner:
+        packed, diagonal, _ = (stack([node.factors[i] for node in inner]) for i in range(3))
+        m = linalg.unpack(packed, diagonal)[1].neg_()
+        mean = m @ stack([node.q for node in inner])
+        m.diagonal(dim1=-2, dim2=-1).add_(1)
+        parts.append((m, mean))
+    order = [*(i for i, node in enumerate(nodes) if isinstance(node, Leaf))]
+    order += [i for i, node in enumerate(nodes) if isinstance(node, Inner)]
+    both = Inbox(stack([information for information, _ in parts]), stack([mean for _, mean in parts]))
+    if order == sorted(order):
+        return both
+    back = torch.tensor(order, dtype=torch.long, device=both.mean.device).argsort()
+    return Inbox(both.information[back], both.mean[back])
+
+
+def _parts(made: tuple[Tensor, ...]) -> "list[tuple[tuple[Tensor, ...], Tensor, float]]":
+    """What `node_up` returns, node by node: tensors, the share of the gram, and half the log-determinant.
+
+    The gram of all below is Σ aᵀa − Σ (νᵀν − qᵀ M q).
+    """
+    *tensors, half = made
+    packed, diagonal, _, nu, q = tensors
+    t = linalg.multiply_packed(packed, diagonal, q).double()
+    own = torch.baddbmm(nu.double().mT @ nu.double(), q.double().mT, t, alpha=-1)
+    return list(zip(zip(*map(apart, tensors), strict=True), own, half.tolist(), strict=True))
+
+
+def _inner(draft: Draft, part: tuple[tuple[Tensor, ...], Tensor, float]) -> Inner:
+    (frame, children), ((packed, diagonal, h, nu, q), own, half) = draft, part
+    size, below = sum(child.size for child in children), sum(child.half for child in children)
+    gram = _sum([child.gram for child in children]).sub_(own)
+    return Inner(frame, children, (packed, diagonal, h), nu, q, size, half + below, gram)
+
+
+def _own(part: Tensor) -> Tensor:
+    """A part of a stack in memory of its own."""
+    whole = part.untyped_storage().nbytes() == part.numel() * part.element_size()
+    return part if whole else part.clone(memory_format=torch.contiguous_format)
+
+
+def _rows(box: Inbox) -> list[Inbox]:
+    parts = zip(apart(box.information), apart(box.mean), strict=True)
+    return [Inbox(information, mean) for information, mean in parts]
+
+
+def _sum(parts: list[Tensor]) -> Tensor:
+    return parts[0] + parts[1] if len(parts) == 2 else parts[0].clone()
