@@ -56,6 +56,7 @@ class HCKEstimator(BaseEstimator):
     random_state: int | np.random.RandomState | None
     verbose: int
     trees_: list[Tree]
+    _updatable: ClassVar[bool] = True  # not where a model is made branch by branch
     _objects: bool  # whether points are objects that a kernel function takes
     _categories: Categories | None
 
@@ -86,8 +87,13 @@ class HCKEstimator(BaseEstimator):
 
     # Input ------------------------------------------------------------------------------------------
 
-    def _validate_training(self, X: PointsLike, y: TargetsLike, **check_y: bool) -> tuple[Any, Any]:
-        """Check X and y; X stays a tensor if it is one, and objects stay objects."""
+    def _validate_training(
+        self, X: PointsLike, y: TargetsLike, reset: bool = True, **check_y: bool
+    ) -> tuple[Any, Any]:
+        """Check X and y; X stays a tensor if it is one, and objects stay objects.
+
+        Without `reset`, X must be like the training points that the model has.
+        """
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         if sp.issparse(y):
@@ -97,7 +103,7 @@ class HCKEstimator(BaseEstimator):
             refuse_missing(np.asarray(y))
         y = validate_data(self, X="no_validation", y=y, **check_y)
         y = as_targets(y) if numeric else y
-        X = self._validate_alone(X)
+        X = self._validate_alone(X) if reset else self._validate_new(X)
         if count(X) != len(y):
             raise ValueError(
                 f"inconsistent numbers of samples: X has {count(X)} points but y has {len(y)} values"
@@ -230,7 +236,11 @@ class HCKEstimator(BaseEstimator):
         force : bool, default=False
             Whether to replace a saved model that is there.
         """
-        save(self, path, force)
+        save(self._settled(), path, force)
+
+    def _settled(self) -> "HCKEstimator":
+        """The same model as `fit` would have left it, without what updates keep."""
+        return self
 
     # The hierarchical kernel ------------------------------------------------------------------------
 

@@ -16,10 +16,10 @@ from hck.approximations.exact import ExactPredictor
 from hck.approximations.make import for_each_tree
 from hck.backend.checks import check_floats, require
 from hck.estimators.base import HCKEstimator, device_of
+from hck.estimators.online_process import OnlineProcessEstimator, check_variances
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
 from hck.estimators.process_learning import Bounds
-from hck.estimators.process_prediction import ProcessPrediction
-from hck.kernels.inputs import real_array
+from hck.estimators.updating import check_updatable
 from hck.persistence.classes import saved
 from hck.points import check_kernel, features_of, own
 from hck.preparation.arrays import PointsLike, TargetsLike
@@ -34,7 +34,7 @@ from hck.selection import Observations, Space
     device=device_of,
 )
 @described
-class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
+class HCKGaussianProcessRegressor(RegressorMixin, OnlineProcessEstimator):
     """Gaussian process regression with a hierarchically compositional kernel.
 
     y = trend(x) + f(x) + noise, where f is a Gaussian process. Lengthscales, output scale and noise are those
@@ -170,7 +170,7 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         given = X
         X, y = self._validate_training(X, y, y_numeric=True)
         points, rng = own(self._points(X), given), check_random_state(self.random_state)
-        known = _check_variances(noise_variance, len(y))
+        known = check_variances(noise_variance, len(y))
         trend, features = Trend.of(self.trend, X, y)
         rest = torch.tensor(y, dtype=torch.float64, device="cpu")
         rest -= features @ torch.from_numpy(trend.rough)
@@ -200,13 +200,29 @@ class HCKGaussianProcessRegressor(RegressorMixin, ProcessPrediction):
         self.posterior_, self._space, self._trend = posterior, space, trend
         return self
 
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: PointsLike, y: TargetsLike, noise_variance: Weights = None
+    ) -> "HCKGaussianProcessRegressor":
+        """Condition on more observations, without a refit; the first call is a fit.
 
-def _check_variances(variance: Weights, n: int) -> Tensor | None:
-    if variance is None:
-        return None
-    array = real_array(variance).copy()
-    if array.shape != (n,):
-        raise ValueError(f"noise_variance must have shape ({n},), got {array.shape}")
-    if not (np.isfinite(array).all() and (array > 0).all()):
-        raise ValueError("noise_variance must be positive and finite")
-    return torch.from_numpy(array)
+        The result, with its likelihood, is that of all observations, where kernel, noise and, except for
+        leaves that grow too large, tree and landmarks are those that there are; the trend is estimated anew.
+        An observation costs O(n₀² + r³ log(n/r)). See also `forget`, `update` and `drift_`.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+        noise_variance : array-like of shape (n_samples,), default=None
+            Needed if `fit` was given such variances, and only then.
+
+        Returns
+        -------
+        self
+        """
+        check_updatable(self)
+        if not hasattr(self, "trees_"):
+            return self.fit(X, y, noise_variance)
+        X, y = self._validate_training(X, y, reset=False, y_numeric=True)
+        self._add(X, y, noise_variance)
+        return self

@@ -71,6 +71,7 @@ class RidgeEstimator(HCKEstimator):
     _left_out: np.ndarray | None
     _used: np.ndarray
     _weight: np.ndarray | None
+    _targets: np.ndarray  # (points that count, columns), without the intercept; earlier versions lack it
     _loss: ClassVar[str]  # by which candidates are compared: of `hck.selection.loss.LOSSES`
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -125,7 +126,7 @@ class RidgeEstimator(HCKEstimator):
         """
         with torch.no_grad(), reusing():
             points, rng = self._points(X), check_random_state(self.random_state)
-            weighed = weigh(targets, _check_weights(sample_weight, len(points)))
+            weighed = weigh(targets, check_weights(sample_weight, len(points)))
             points = self._counting(points, weighed)
             scaled = scale(points, self._scale_kind(), self.scale == "auto", self._dtype())
             scaled = replace(scaled, points=own(scaled.points, given))
@@ -182,6 +183,7 @@ class RidgeEstimator(HCKEstimator):
         self._left_out = fitted.left_out
         self._used = fitted.weighed.rows
         self._weight = fitted.weighed.weights
+        self._targets = fitted.weighed.y.numpy()
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
@@ -193,6 +195,8 @@ class RidgeEstimator(HCKEstimator):
             check_floats("_left_out", torch.from_numpy(self._left_out), rows, columns)
         if self._weight is not None:
             check_floats("_weight", torch.from_numpy(self._weight), rows)
+        if hasattr(self, "_targets"):
+            check_floats("_targets", torch.from_numpy(self._targets), rows, columns)
 
     # Parameters -------------------------------------------------------------------------------------
 
@@ -289,7 +293,7 @@ def check_rows(name: str, rows: np.ndarray) -> int:
     return len(rows)
 
 
-def _check_weights(weight: Weights, n: int) -> Tensor | None:
+def check_weights(weight: Weights, n: int) -> Tensor | None:
     if weight is None:
         return None
     array = to_host(weight)

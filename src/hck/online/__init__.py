@@ -5,6 +5,7 @@ A new observation changes its leaf and the nodes on the way from there to the ro
 
 from hck.online.grow import Habit
 from hck.online.predictor import OnlinePredictor
+from hck.online.process import OnlineProcess
 from hck.online.state import State
 
-__all__ = ["Habit", "OnlinePredictor", "State"]
+__all__ = ["Habit", "OnlinePredictor", "OnlineProcess", "State"]

@@ -75,6 +75,15 @@ class State:
         """bᵀ (K_h + noise)⁻¹ b, in float64."""
         return self.root.gram
 
+    def observed(self, positions: np.ndarray) -> Tensor:
+        """b (m, k) at some positions, ascending."""
+        numbers = self.ledger.numbers[positions]
+        out = self.root.nu.new_empty(len(positions), self.columns)
+        for leaf, mine in self._by_leaf(positions).values():
+            rows = torch.from_numpy(np.searchsorted(numbers, mine)).to(out.device)
+            out[rows] = leaf.data.b[_rows(leaf, mine).to(out.device)]
+        return out
+
     # The next version ---------------------------------------------------------------------------------
 
     @torch.no_grad()
@@ -128,9 +137,8 @@ class State:
         numbers = self.ledger.numbers[positions]
         for path, (leaf, changed) in self._by_leaf(positions).items():
             values = leaf.data.b.clone()
-            where = np.argsort(leaf.data.number)
-            rows = where[np.searchsorted(leaf.data.number, changed, sorter=where)]
-            values[torch.from_numpy(rows)] = b[torch.from_numpy(np.searchsorted(numbers, changed))].to(values)
+            given = b[torch.from_numpy(np.searchsorted(numbers, changed))]
+            values[_rows(leaf, changed).to(values.device)] = given.to(values)
             fresh[path] = self.workshop.relabel(leaf, values)
         return self._bare()._with(fresh, [], restructured=False)
 
@@ -206,3 +214,9 @@ class State:
     def harvested(self) -> tuple[Blueprint, Observed]:
         """A blueprint over the points in the order in which they came, and all observations in that order."""
         return harvest(self.workshop, self.root, self.ledger.numbers, self.budget)
+
+
+def _rows(leaf: Leaf, numbers: np.ndarray) -> Tensor:
+    """Where observations of some numbers are in their leaf."""
+    order = np.argsort(leaf.data.number)
+    return torch.from_numpy(order[np.searchsorted(leaf.data.number, numbers, sorter=order)])
