@@ -20,6 +20,7 @@ FLOORS = [
     {"branches"},
     {"approximations"},
     {"process"},
+    {"online"},
     {"selection"},
     {"persistence"},
     {"outofcore", "dask"},

@@ -86,8 +86,8 @@ class TorchAlgebra:
         return -factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     def extend(self, factor: Tensor, beside: Tensor, corner: Tensor) -> Tensor:
-        (count, n, m), whole = beside.shape, beside.shape[1] + beside.shape[2]
-        out = factor.new_zeros(count, whole, whole)
+        n, whole = beside.shape[1], beside.shape[1] + beside.shape[2]
+        out = factor.new_zeros(len(factor), whole, whole)
         out[:, :n, :n], out[:, n:, :n], out[:, n:, n:] = factor, -(corner @ beside.mT @ factor), corner
         return out
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from hck.backend.checks import require
 from hck.estimators.base import device_of
-from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.online_ridge import OnlineRidge
+from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED
 from hck.estimators.updating import check_updatable
 from hck.persistence.classes import saved
@@ -112,9 +112,9 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
     ) -> "HCKClassifier":
         """Take in more observations, without a refit; the first call is a fit.
 
-        The result is that of a fit with all observations, where kernel, ridge, intercept, scaling, calibration
-        and, except for leaves that grow too large, tree and landmarks are those that there are. An observation
-        costs O(n₀² + r³ log(n/r)). See also `forget`, `update` and `drift_`.
+        The result is that of a fit with all observations, where kernel, ridge, intercept, scaling,
+        calibration and, except for leaves that grow too large, tree and landmarks are those that there are.
+        An observation costs O(n₀² + r³ log(n/r)). See also `forget`, `update` and `drift_`.
 
         Parameters
         ----------

@@ -92,12 +92,17 @@ class OnlineProcessEstimator(ProcessPrediction):
         each = np.ndim(self.noise_) > 0
         if each != (known is not None):
             had = "was given" if each else "was given no"
-            raise ValueError(f"`fit` {had} noise_variance: it must be given for all observations, or for none")
+            raise ValueError(
+                f"`fit` {had} noise_variance: it must be given for all observations, or for none"
+            )
         points, b = self._placed(X), as_columns(self._trend.right_sides(X, y))
         if not isinstance(points, VectorPoints):
             raise TypeError("points that are no vectors cannot come and go: use `fit` with all of them")
-        noise = torch.full((len(b),), float(self.noise_), dtype=torch.float64, device="cpu") if known is None else known
-        after = self.noise_ if known is None else np.append(self.noise_, known.numpy())
+        noise, after = known, self.noise_
+        if noise is None:
+            noise = torch.full((len(b),), float(self.noise_), dtype=torch.float64, device="cpu")
+        else:
+            after = np.append(self.noise_, noise.numpy())
         self._go_on([state.add(points, b, noise) for state in states], after)
 
     # Versions ---------------------------------------------------------------------------------------
@@ -131,8 +136,8 @@ class OnlineProcessEstimator(ProcessPrediction):
         """How much worse new observations are predicted than old ones: a ratio of squared errors.
 
         Of the last thousand that came after the fit, and of a thousand from before, each predicted from all
-        others. 1 if nothing came. Above about 1.2, or when there are twice as many observations as in the fit,
-        another `fit` pays: kernel and noise were learned from other data.
+        others. 1 if nothing came. Above about 1.2, or when there are twice as many observations as in the
+        fit, another `fit` pays: kernel and noise were learned from other data.
         """
         check_is_fitted(self, "posterior_")
         if not hasattr(self, "_online"):
@@ -159,7 +164,7 @@ class OnlineProcessEstimator(ProcessPrediction):
 
     def __getstate__(self) -> dict[str, Any]:
         settled = self._settled()
-        return super().__getstate__() if settled is self else settled.__getstate__()  # type: ignore[no-any-return]
+        return super().__getstate__() if settled is self else settled.__getstate__()
 
 
 def _subtracting(state: State) -> Tensor:

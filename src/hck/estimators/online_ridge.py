@@ -98,8 +98,8 @@ class OnlineRidge(RidgeEstimator):
             return
         share = torch.ones(len(b), dtype=torch.float64, device="cpu")
         share = share if weight is None else self._unit_weight / weight
-        added = [state.add(joined, b, alpha * share) for state, alpha in zip(states, self._alphas(), strict=True)]
-        self._go_on(added)
+        both = zip(states, self._alphas(), strict=True)
+        self._go_on([state.add(joined, b, alpha * share) for state, alpha in both])
 
     def _right_sides(self, y: TargetsLike) -> Tensor:
         """Targets as right-hand sides (m, columns), without the intercept; ValueError for bad ones."""
@@ -156,8 +156,8 @@ class OnlineRidge(RidgeEstimator):
         """How much worse new observations are predicted than old ones: a ratio of squared errors.
 
         Of the last thousand that came after the fit, and of a thousand from before, each predicted from all
-        others. 1 if nothing came. Above about 1.2, or when there are twice as many observations as in the fit,
-        another `fit` pays: kernel, ridge and scaling were chosen for other data.
+        others. 1 if nothing came. Above about 1.2, or when there are twice as many observations as in the
+        fit, another `fit` pays: kernel, ridge and scaling were chosen for other data.
         """
         check_is_fitted(self, "trees_")
         if not hasattr(self, "_online"):
@@ -195,7 +195,7 @@ class OnlineRidge(RidgeEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         settled = self._settled()
-        return super().__getstate__() if settled is self else settled.__getstate__()  # type: ignore[no-any-return]
+        return super().__getstate__() if settled is self else settled.__getstate__()
 
 
 def _blueprint(member: Any, jitter: float | None) -> Blueprint:

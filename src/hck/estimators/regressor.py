@@ -7,8 +7,8 @@ from torch import Tensor
 
 from hck.backend.checks import require
 from hck.estimators.base import device_of
-from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.online_ridge import OnlineRidge
+from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.ridge import SAVED
 from hck.estimators.updating import check_updatable
 from hck.persistence.classes import saved

@@ -1,4 +1,4 @@
-"""What updates of all estimators share: which observations they mean, and where a model that was fitted goes on."""
+"""What updates of all estimators share: which observations they mean, and where a fitted model goes on."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -66,11 +66,13 @@ def check_updatable(model: HCKEstimator) -> None:
         raise ValueError(f"{type(model).__name__} has no updates: train in memory, on one machine")
     if model.approximation != "hierarchical":
         raise ValueError(
-            f"approximation={model.approximation!r} has no updates: use approximation='hierarchical', or `fit` "
-            "with all observations"
+            f"approximation={model.approximation!r} has no updates: use approximation='hierarchical', or "
+            "`fit` with all observations"
         )
     names, partition = known_partitions(by_hyperplanes=True), model.partition
-    cuts = partition in names if isinstance(partition, str) else isinstance(partition, HyperplaneCutter | Tree)
+    cuts = (
+        partition in names if isinstance(partition, str) else isinstance(partition, HyperplaneCutter | Tree)
+    )
     if not cuts:
         raise ValueError(
             f"updates need a tree that is cut by hyperplanes, but partition={partition!r}: use one of "
@@ -108,14 +110,17 @@ class Trees(Sequence[Tree]):
         return (self[i] for i in range(len(self)))
 
 
-def left_out_values(states: Sequence[State], shares: list[float] | None, positions: np.ndarray) -> tuple[Tensor, Tensor]:
+def left_out_values(
+    states: Sequence[State], shares: list[float] | None, positions: np.ndarray
+) -> tuple[Tensor, Tensor]:
     """Observations at positions predicted from all others, the mean over trees, and themselves: (m, k)."""
     shares = [1 / len(states)] * len(states) if shares is None else shares
-    total, seen = 0.0, None
+    seen = states[0].observed(positions)
+    total = torch.zeros_like(seen, dtype=torch.float64)
     for state, share in zip(states, shares, strict=True):
-        diagonal, solved, seen = inverse_diagonal(state, positions)
-        total = total + share * leave_one_out(seen, solved, diagonal).mean.double()
-    return total.cpu(), seen.double().cpu()  # type: ignore[union-attr]
+        diagonal, solved, b = inverse_diagonal(state, positions)
+        total += share * leave_one_out(b, solved, diagonal).mean.double()
+    return total.cpu(), seen.double().cpu()
 
 
 def drift(states: Sequence[State], shares: list[float] | None, first_new: int) -> float:

@@ -1,9 +1,9 @@
 """A model is changed as a whole or not at all, and owns what it is made of.
 
 `fit` works on a stand-in: if it fails or is interrupted, the estimator is as it was, scikit-learn's own
-attributes included. So do updates of a fitted model, one after another. Other methods work on the attributes of one moment, so that threads that predict while
-another fits see the old model or the new one, never some of each. Both go by our own settings of torch and
-NumPy, not by those of the surrounding program.
+attributes included. So do updates of a fitted model, one after another. Other methods work on the attributes
+of one moment, so that threads that predict while another fits see the old model or the new one, never some of
+each. All go by our own settings of torch and NumPy, not by those of the surrounding program.
 """
 
 from collections.abc import Callable

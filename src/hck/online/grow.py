@@ -9,7 +9,7 @@ from torch import Tensor
 from hck.backend.blocks import consecutive
 from hck.backend.random import as_random
 from hck.hierarchy.blueprint import Blueprint, lay_out
-from hck.online.node import Frame, Inner, Leaf, Node, Observed, Path, leaves_below, stack
+from hck.online.node import Frame, Inner, Node, Observed, Path, leaves_below, stack
 from hck.online.workshop import Workshop
 from hck.partition import Landmarks, Tree, choose_landmarks, make_tree
 from hck.partition.hyperplane import HyperplaneRule, hyperplane_rules
@@ -52,15 +52,13 @@ def plant(
     host, bare = tree.host, not tree.depth
     slots = range(1 if bare else len(host.inner))
     sets: list[VectorPoints] = [landmarks.of_slot(slot) for slot in slots]  # type: ignore[misc]
-    if bare and above is not None:
-        frames = [above]
-    else:
-        frames = _frames(workshop, tree, sets, above)
+    frames = [above] if bare and above is not None else _frames(workshop, tree, sets, above)
     start, stop = (ends[host.leaves].tolist() for ends in (host.start, host.stop))
     observed = [data.take(tree.order[i:j]) for i, j in zip(start, stop, strict=True)]
     parents = [frames[slot] for slot in host.leaf_parent.tolist()]
     keys = range(first_key, first_key + len(observed))
-    made: dict[int, Node] = dict(zip(host.leaves.tolist(), workshop.leaves(observed, parents, keys), strict=True))
+    leaves = workshop.leaves(observed, parents, keys)
+    made: dict[int, Node] = dict(zip(host.leaves.tolist(), leaves, strict=True))
     if bare:
         return made[0] if above is not None else workshop.nodes([(frames[0], (made[0],))])[0]
     first, count, inner = host.first_child.tolist(), host.n_children.tolist(), host.inner.tolist()
@@ -99,7 +97,9 @@ def _frames(workshop: Workshop, tree: Tree, sets: list[VectorPoints], above: Fra
             frames[slot] = replace(frames[slot], direction=way[0], threshold=way[1])
     parent = host.slot[host.parent[host.inner].clamp_min(0)].tolist()
     first = 0 if above is not None else 1  # a root has nothing to transfer
-    higher = [above if above is not None and slot == 0 else frames[parent[slot]] for slot in range(len(frames))]
+    higher = [frames[slot] for slot in parent]
+    if above is not None:
+        higher[0] = above
     own = [(frame.landmarks, frame.factor) for frame in frames]
     found = workshop.transfers(own[first:], higher[first:])
     return frames[:first] + [replace(f, transfer=w) for f, w in zip(frames[first:], found, strict=True)]
@@ -152,9 +152,9 @@ def _tree_of(root: Inner, order: Tensor) -> tuple[Tree, list[Frame]]:
             frames += [node.frame for node in inner]
             rules.append(_rule(inner))
         level = below
-    begin, length = (torch.tensor(each, dtype=torch.long, device=order.device) for each in (start, size))
-    above = torch.tensor(parent, dtype=torch.long, device=order.device)
-    return Tree(above, begin, begin + length, order, tuple(rules)), frames
+    shape = torch.tensor([start, size, parent], dtype=torch.long, device=order.device)
+    first, length, above = shape.unbind()
+    return Tree(above, first, first + length, order, tuple(rules)), frames
 
 
 def _rule(inner: list[Inner]) -> HyperplaneRule:
@@ -174,4 +174,3 @@ def _rule(inner: list[Inner]) -> HyperplaneRule:
 def every_path(root: Inner) -> dict[int, Path]:
     """The path of each leaf, by its key."""
     return {leaf.key: path for path, leaf in leaves_below(root)}
-

@@ -48,13 +48,14 @@ class OnlinePredictor:
     @torch.no_grad()
     def settle(self) -> TreePredictor:
         """The same function as one of a tree that does not change, which can be saved."""
-        state, (blueprint, data) = self.state, self.state.harvested
+        state, blueprint = self.state, self.state.harvested[0]
         tree, every = blueprint.layout.tree, dict(leaves_below(state.root))
         found = leaf_weights(state, list(every))
         own = torch.cat([found[path][0][0] for path in every])  # leaves are in the order of their points
         by_start = tree.start[tree.leaves].argsort()
-        far = torch.empty_like(torch.cat([found[path][1] for path in every]))
-        far[by_start] = torch.cat([found[path][1] for path in every])
+        heard = torch.cat([found[path][1] for path in every])
+        far = torch.empty_like(heard)
+        far[by_start] = heard
         far = far[:, : blueprint.rank].contiguous()
         if self.change is not None:
             own, far = ((part.double() @ self.change.to(part.device)).to(part) for part in (own, far))

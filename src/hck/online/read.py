@@ -110,7 +110,8 @@ def _descend(
         for i in range(0, len(missing), _AT_ONCE):
             some = missing[i : i + _AT_ONCE]
             above = stack([known[path[:-1]] for path, _ in some]) if depth else None
-            known.update(zip((path for path, _ in some), work([node for _, node in some], above), strict=True))
+            found = work([node for _, node in some], above)
+            known.update(zip((path for path, _ in some), found, strict=True))
 
 
 @torch.no_grad()
@@ -163,8 +164,9 @@ def inverse_diagonal(state: State, positions: np.ndarray) -> tuple[Tensor, Tenso
     every = np.concatenate([number for number, *_ in parts])
     order = np.argsort(every)
     rows = torch.from_numpy(order[np.searchsorted(every, numbers, sorter=order)]).to(state.workshop.device)
-    diagonal, w, b = (torch.cat([part[i] for part in parts])[rows] for i in (1, 2, 3))
-    return diagonal, w, b
+    diagonal = torch.cat([part for _, part, _, _ in parts])[rows]
+    w, b = torch.cat([part for _, _, part, _ in parts]), torch.cat([part for _, _, _, part in parts])
+    return diagonal, w[rows], b[rows]
 
 
 def _leaf(state: State, path: Path) -> Leaf:
@@ -201,7 +203,9 @@ def _stacks(state: State, found: dict[Path, Tensor]) -> Iterator[list[tuple[Path
     first = 0
     while first < len(items):
         last = first + 1
-        while last < len(items) and last - first < _AT_ONCE and len(items[last][1]) * (last - first + 1) <= most:
+        while last < len(items) and last - first < _AT_ONCE:
+            if len(items[last][1]) * (last - first + 1) > most:
+                break
             last += 1
         yield items[first:last]
         first = last

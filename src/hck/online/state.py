@@ -57,7 +57,9 @@ class State:
         root = plant(workshop, data, layout.tree, blueprint.landmarks, None, 0)
         keys = layout.tree.leaf_of_point.cpu().numpy()
         ledger, count = Ledger.of(np.arange(n), keys), layout.tree.n_leaves
-        return cls(workshop, habit, root, ledger, every_path(root), n, count, blueprint.budget)  # type: ignore[arg-type]
+        if not isinstance(root, Inner):
+            raise TypeError("a root is an inner node")
+        return cls(workshop, habit, root, ledger, every_path(root), n, count, blueprint.budget)
 
     def __len__(self) -> int:
         return len(self.ledger)
@@ -93,19 +95,20 @@ class State:
         numbers = np.arange(self.next_number, self.next_number + m)
         b, noise = (each.to(device, points.dtype) for each in (b, noise))
         data, found = Observed(points, numbers, b, noise), route(self.root, points)
-        keys, old, more, frames = np.empty(m, np.int64), {}, {}, {}
-        large: dict[Path, Observed] = {}
+        keys, large = np.empty(m, np.int64), dict[Path, Observed]()
+        old, more = dict[Path, Leaf](), list[Observed]()
         for path, rows in found.items():
-            leaf = at(self.root, path)
+            leaf: Leaf = at(self.root, path)  # type: ignore[assignment]
             keys[rows.cpu().numpy()] = leaf.key
             if leaf.size + len(rows) > self.habit.most:
                 large[path] = Observed.join([leaf.data, data.take(rows)])
             else:
-                old[path], more[path] = leaf, data.take(rows) if len(found) > 1 else data
-                frames[path] = self._parent(path).frame
-        made = self.workshop.append(*(list(each.values()) for each in (old, more, frames)))
+                old[path] = leaf
+                more.append(data.take(rows) if len(found) > 1 else data)
+        made = self.workshop.append(list(old.values()), more, [self._parent(path).frame for path in old])
         fresh: dict[Path, Node | None] = dict(zip(old, made, strict=True))
-        after = replace(self._bare(), next_number=self.next_number + m, ledger=self.ledger.append(numbers, keys))
+        ledger = self.ledger.append(numbers, keys)
+        after = replace(self._bare(), next_number=self.next_number + m, ledger=ledger)
         for path, grown in large.items():
             place = path if len(self._parent(path).children) == 2 else ()  # a leaf alone is the whole tree
             above = self._parent(path).frame if place else None
@@ -117,15 +120,17 @@ class State:
     def forget(self, positions: np.ndarray) -> "State":
         """Without the observations at some positions, ascending; at least one must stay."""
         gone, fresh = self._by_leaf(positions), dict[Path, Node | None]()
-        data, frames, keys = {}, {}, {}
+        data, keys = dict[Path, Observed](), list[int]()
         for path, (leaf, numbers) in gone.items():
             stay = ~np.isin(leaf.data.number, numbers)
             if not stay.any():
                 fresh[path] = None
                 continue
             rows = torch.from_numpy(np.flatnonzero(stay)).to(self.workshop.device)
-            data[path], frames[path], keys[path] = leaf.data.take(rows), self._parent(path).frame, leaf.key
-        made = self.workshop.leaves(*(list(each.values()) for each in (data, frames, keys)))
+            data[path] = leaf.data.take(rows)
+            keys.append(leaf.key)
+        frames = [self._parent(path).frame for path in data]
+        made = self.workshop.leaves(list(data.values()), frames, keys)
         fresh.update(zip(data, made, strict=True))
         after = replace(self._bare(), ledger=self.ledger.without(positions))
         return after._with(fresh, list(data), restructured=self._shrinks(gone))
@@ -146,9 +151,8 @@ class State:
     def recode(self, change: Tensor) -> "State":
         """With b · change in place of b, for change of shape (k, others): O(n)."""
         change = change.to(self.root.nu)
-        data = [(path, leaf) for path, leaf in leaves_below(self.root)]
         fresh: dict[Path, Node | None] = {
-            path: self.workshop.relabel(leaf, leaf.data.b @ change) for path, leaf in data
+            path: self.workshop.relabel(leaf, leaf.data.b @ change) for path, leaf in leaves_below(self.root)
         }
         return self._bare()._with(fresh, [], restructured=False)
 
@@ -171,12 +175,15 @@ class State:
 
     def _by_leaf(self, positions: np.ndarray) -> dict[Path, tuple[Leaf, np.ndarray]]:
         """Leaves, by their paths, with the numbers of those observations at some positions that they have."""
+        if not len(positions):
+            return {}
         numbers, keys = self.ledger.numbers[positions], self.ledger.keys[positions]
         order = np.argsort(keys, kind="stable")
         different, first = np.unique(keys[order], return_index=True)
         groups = np.split(numbers[order], first[1:])
         paths = [self.paths[key] for key in different.tolist()]
-        return {path: (at(self.root, path), group) for path, group in zip(paths, groups, strict=True)}  # type: ignore[misc]
+        leaves: list[Leaf] = [at(self.root, path) for path in paths]  # type: ignore[misc]
+        return dict(zip(paths, zip(leaves, groups, strict=True), strict=True))
 
     @property
     def _habit_now(self) -> Habit:
@@ -200,7 +207,7 @@ class State:
             above = at(root, heavy[:-1]).frame if heavy else None  # type: ignore[union-attr]
             subtree = regrow(self.workshop, self._habit_now, data, above, key)
             key, restructured = key + len(data), True
-            root = replaced(self.workshop, root, {heavy: subtree}) if heavy else subtree  # type: ignore[assignment]
+            root = replaced(self.workshop, root, {heavy: subtree})
         if not restructured:
             return replace(self, root=root)
         leaves, before = dict(leaves_below(root)), {id(leaf) for _, leaf in leaves_below(self.root)}

@@ -39,7 +39,8 @@ class Sets:
             return cls(first, Blocks(torch.arange(width, device=first.device)[None], full=True))
         points = first if len(sets) == 1 else first.join(list(sets[1:]))
         count = torch.tensor(sizes, dtype=torch.long, device=first.device)
-        return cls(points, consecutive(count.cumsum(0) - count, count, width, min(sizes) == width))  # type: ignore[arg-type]
+        blocks = consecutive(count.cumsum(0) - count, count, width, min(sizes) == width)
+        return cls(points, blocks)  # type: ignore[arg-type]
 
     def values(self, kernel: Kernel, others: "Sets", upper: bool = False) -> KernelBlocks | Tensor:
         """Kernel values with other sets, block by block, to be computed; 0 where there are no points."""
@@ -68,7 +69,8 @@ class Workshop:
             values = as_tensor(z.values(self.kernel, z, upper=True))
             jitter = values.new_full((), self.jitter)
             # a padded landmark has a zero row and 1 on the diagonal
-            values.diagonal(dim1=-2, dim2=-1).add_(jitter if z.blocks.full else jitter.where(z.blocks.mask, 1))
+            jitter = jitter if z.blocks.full else jitter.where(z.blocks.mask, 1)
+            values.diagonal(dim1=-2, dim2=-1).add_(jitter)
             return apart(linalg.factor_(values, "the landmark matrix K(Z, Z) + jitter I"))
 
         return self._each(work, sets)
@@ -79,7 +81,8 @@ class Workshop:
         def work(some: Sequence[tuple[tuple[VectorPoints, Tensor], Frame]]) -> list[Tensor]:
             z = Sets.of([landmarks for (landmarks, _), _ in some], self.rank)
             z_above = Sets.of([frame.landmarks for _, frame in some], self.rank)
-            factor, factor_above = stack([c for (_, c), _ in some]), stack([frame.factor for _, frame in some])
+            factor = stack([c for (_, c), _ in some])
+            factor_above = stack([frame.factor for _, frame in some])
             which = torch.arange(len(some), device=factor.device)
             given = NodeInput(z_above.values(self.kernel, z), factor, factor_above, which)
             return apart(given.transfer().contiguous())
@@ -93,21 +96,22 @@ class Workshop:
 
         def work(some: Sequence[tuple[Observed, Frame, int]]) -> list[Leaf]:
             x = Sets.of([observed.points for observed, _, _ in some])
-            blocks, (first, frame, _) = x.blocks, some[0]
-            (count, width), k, device = blocks.index.shape, first.b.shape[1], blocks.index.device
+            first, (count, width) = some[0][0], x.blocks.index.shape
+            k, where = first.b.shape[1], torch.arange(count, device=self.device)
             noise, b = first.noise.new_ones(count, width), first.b.new_zeros(count, width, k)
             for i, (observed, _, _) in enumerate(some):
                 noise[i, : len(observed)], b[i, : len(observed)] = observed.noise, observed.b
             z = Sets.of([frame.landmarks for _, frame, _ in some], self.rank)
-            landmark, where = stack([frame.factor for _, frame, _ in some]), torch.arange(count, device=device)
+            landmark = stack([frame.factor for _, frame, _ in some])
             own, far = x.values(self.kernel, x, upper=True), z.values(self.kernel, x)
             box = Inbox.empty(count, self.rank, first.b)
             factor, y, a, half = leaf_up(LeafInput(own, far, landmark, where), noise, b, box, where)
             made = []
-            for i, ((observed, _, key), sent, each) in enumerate(zip(some, _rows(box), half.tolist(), strict=True)):
+            halves = half.tolist()
+            for i, ((observed, _, key), sent) in enumerate(zip(some, _rows(box), strict=True)):
                 n = len(observed)  # behind which is padding
                 parts = factor[i : i + 1, :n, :n], y[i : i + 1, :n], a[i : i + 1, :n]
-                made.append(_leaf(key, observed, parts, sent, each))
+                made.append(_leaf(key, observed, parts, sent, halves[i]))
             return made
 
         order = sorted(range(len(data)), key=lambda i: len(data[i]))  # those of similar size together
@@ -139,11 +143,12 @@ class Workshop:
         """The same for leaves of one size that get as many points."""
         n, m = some[0][0].size, len(some[0][1])
         new = Sets.of([observed.points for _, observed, _ in some])
-        everything = [leaf.data.points.join([observed.points, frame.landmarks]) for leaf, observed, frame in some]
+        everything = [leaf.data.points.join([more.points, frame.landmarks]) for leaf, more, frame in some]
         known = Sets.of(everything, n + m + self.rank)  # type: ignore[arg-type]
         values = cross(self.kernel, known.points, known.blocks, new.points, new.blocks)
         near, own, far = values.split([n, m, self.rank], 1)
-        factor, y, a = (stack([getattr(leaf, name) for leaf, _, _ in some]) for name in ("factor", "whitened", "a"))
+        factor, a = stack([leaf.factor for leaf, _, _ in some]), stack([leaf.a for leaf, _, _ in some])
+        y = stack([leaf.whitened for leaf, _, _ in some])
         phi = linalg.whiten_(stack([frame.factor for _, _, frame in some]), far.contiguous())
         u = torch.baddbmm(linalg.whiten_(factor, near.contiguous()), y, phi, alpha=-1)
         left = torch.baddbmm(own, phi.mT, phi, alpha=-1)
@@ -158,14 +163,15 @@ class Workshop:
         rows = linalg.whiten_(corner, torch.baddbmm(phi.mT, u.mT, y, alpha=-1).contiguous())
         sides = linalg.whiten_(corner, torch.baddbmm(b, u.mT, a, alpha=-1))
         halves = linalg.half_log_determinant(corner).tolist()
-        grown, all_y, all_a = linalg.extend(factor, u, corner), torch.cat([y, rows], 1), torch.cat([a, sides], 1)
+        grown = linalg.extend(factor, u, corner), torch.cat([y, rows], 1), torch.cat([a, sides], 1)
         made = []
         for i, (leaf, observed, _) in enumerate(some):
             here, one = slice(i, i + 1), rows[i : i + 1]
             information = torch.baddbmm(leaf.sent.information, one.mT, one, alpha=-1)
             sent = Inbox(information, torch.baddbmm(leaf.sent.mean, one.mT, sides[here], alpha=-1))
-            data, parts = Observed.join([leaf.data, observed]), (grown[here], all_y[here], all_a[here])
-            made.append(_leaf(leaf.key, data, parts, sent, leaf.half + halves[i]))
+            parts = grown[0][here], grown[1][here], grown[2][here]
+            together = Observed.join([leaf.data, observed])
+            made.append(_leaf(leaf.key, together, parts, sent, leaf.half + halves[i]))
         return made
 
     def relabel(self, leaf: Leaf, b: Tensor) -> Leaf:
@@ -196,10 +202,7 @@ class Workshop:
         In one go, since a single update does little else.
         """
         others = [tuple(c for i, c in enumerate(node.children) if i != new) for node, new in above]
-        inbox = self._heard([*others, ()])
-        sent = messages([fresh])
-        inbox.information[:1] += sent.information
-        inbox.mean[:1] += sent.mean
+        inbox = self._heard([(fresh, *others[0]), *others[1:], ()])
         done = chain_up(inbox, stack([node.frame.transfer for node, _ in above]))
         made: list[Inner] = []
         for (node, new), part in zip(above, _parts(done), strict=True):
@@ -210,8 +213,8 @@ class Workshop:
 
     def _heard(self, children: "Sequence[tuple[Node, ...]]") -> Inbox:
         """What each of some nodes hears of its children, of which it may have none."""
-        every, where = [c for some in children for c in some], [i for i, some in enumerate(children) for _ in some]
-        sent = messages(every)
+        where = [i for i, some in enumerate(children) for _ in some]
+        sent = messages([child for some in children for child in some])
         inbox = Inbox.empty(len(children), self.rank, sent.mean[0])
         index = torch.tensor(where, dtype=torch.long, device=self.device)
         inbox.information.index_add_(0, index, sent.information)
