@@ -227,6 +227,7 @@ def test_others_columns():
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device")
 def test_on_a_gpu():
     followed = Followed(60)
     blueprint = Blueprint.of(Matern(0.6, nu=1.5), torch.from_numpy(followed.x).cuda(), Settings(6, 10), 0)

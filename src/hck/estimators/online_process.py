@@ -12,7 +12,16 @@ from torch import Tensor
 from hck.approximations import TreeKernel
 from hck.estimators.parameters import Weights
 from hck.estimators.process_prediction import ProcessPrediction
-from hck.estimators.updating import Trees, as_columns, check_updatable, drift, oldest, places_of, start
+from hck.estimators.updating import (
+    Trees,
+    as_columns,
+    check_loaded,
+    check_updatable,
+    drift,
+    oldest,
+    places_of,
+    start,
+)
 from hck.kernels.inputs import real_array
 from hck.online import OnlineProcess, State
 from hck.points import VectorPoints
@@ -30,6 +39,11 @@ class OnlineProcessEstimator(ProcessPrediction):
     _online: list[State]
     _first_new: int  # the number of the first observation that came after the fit
     _n_recent: int  # of a saved model: how many came after its fit
+    _grown_by: int  # of a saved model: the leaf size by which its trees grow
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        check_loaded(self, len(self.posterior_.members[0].y))
 
     # Updates ----------------------------------------------------------------------------------------
 
@@ -158,6 +172,7 @@ class OnlineProcessEstimator(ProcessPrediction):
             **found,
             "posterior_": Mixture(members),
             "trees_": [member.source.tree for member in members],
+            "_grown_by": states[0].habit.leaf_size,
             "_n_recent": len(states[0]) - int(np.searchsorted(states[0].ledger.numbers, self._first_new)),
         }
         return made

@@ -14,6 +14,7 @@ from hck.estimators.training import check_size
 from hck.estimators.updating import (
     Trees,
     as_columns,
+    check_loaded,
     check_updatable,
     drift,
     left_out_values,
@@ -37,7 +38,12 @@ class OnlineRidge(RidgeEstimator):
     _online: list[State]
     _first_new: int  # the number of the first observation that came after the fit
     _n_recent: int  # of a saved model: how many came after its fit
+    _grown_by: int  # of a saved model: the leaf size by which its trees grow
     _unit_weight: float  # of an observation whose noise is alpha
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        check_loaded(self, len(self._used))
 
     # Updates ----------------------------------------------------------------------------------------
 
@@ -189,6 +195,7 @@ class OnlineRidge(RidgeEstimator):
             "_weight": None if even else self._alphas()[0] * self._unit_weight / noise,
             "_used": np.arange(len(data)),
             "_left_out": None if self._left_out is None else self._left_out_values(),
+            "_grown_by": states[0].habit.leaf_size,
             "_n_recent": len(data) - int(np.searchsorted(states[0].ledger.numbers, self._first_new)),
         }
         return made

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from hck.backend.checks import require
 from hck.estimators.base import HCKEstimator
 from hck.hierarchy import Blueprint
 from hck.hierarchy.leave_one_out import leave_one_out
@@ -80,6 +81,14 @@ def check_updatable(model: HCKEstimator) -> None:
         )
 
 
+def check_loaded(model: HCKEstimator, n: int) -> None:
+    """Raise ValueError unless what a file says of earlier updates is possible for n observations."""
+    recent, size, weight = (vars(model).get(name) for name in ("_n_recent", "_grown_by", "_unit_weight"))
+    require(recent is None or 0 <= recent <= n, f"_n_recent must be at most {n}, got {recent}")
+    require(size is None or size >= 1, f"_grown_by must be at least 1, got {size}")
+    require(weight is None or 0 < weight < np.inf, f"_unit_weight must be positive, got {weight}")
+
+
 def start(
     model: HCKEstimator, source: Blueprint, shape: tuple[int, int | None], b: Tensor, noise: Tensor
 ) -> State:
@@ -87,8 +96,9 @@ def start(
     (rank, leaf_size), tree = shape, source.layout.tree.host
     partition = "random_projection" if isinstance(model.partition, Tree) else model.partition
     of_nodes = isinstance(model.landmarks, list | Landmarks)  # which new nodes do not have
-    largest = int(tree.size[tree.leaves].max())
-    habit = Habit(partition, "uniform" if of_nodes else model.landmarks, int(leaf_size or max(largest, rank)))
+    largest = max(int(tree.size[tree.leaves].max()), rank)
+    size = getattr(model, "_grown_by", None) or leaf_size or largest
+    habit = Habit(partition, "uniform" if of_nodes else model.landmarks, int(size))
     return State.of(source, rank, habit, b, noise)
 
 

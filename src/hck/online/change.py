@@ -38,7 +38,7 @@ def replaced(workshop: Workshop, root: Inner, fresh: dict[Path, Node | None], fe
                 moved.add(path)
             elif path and sum(child.size for child in left.values()) <= few:
                 below = [leaf for child in left.values() for _, leaf in leaves_below(child)]
-                fresh[path] = replace(below[0], data=Observed.join([leaf.data for leaf in below]))
+                fresh[path] = replace(below[0], data=Observed.join([leaf.data for leaf in below]).sort())
                 moved.add(path)  # so that it is made by whoever becomes its parent
             else:
                 for i in left:

@@ -74,7 +74,7 @@ def plant(
 
 def regrow(workshop: Workshop, habit: Habit, data: Observed, above: Frame | None, first_key: int) -> Node:
     """A balanced tree over some points, in place of whatever there was."""
-    random = as_random(first_key)
+    data, random = data.sort(), as_random(len(data))
     kernel, points, rank = workshop.kernel, data.points, workshop.rank
     tree = make_tree(habit.partition, points, kernel, rank, habit.new_leaf_size, random.child(0))
     sorted_points = points.take(tree.order)

@@ -40,6 +40,11 @@ class Observed:
         points, index = self.points.take(rows), rows.cpu().numpy()
         return Observed(points, self.number[index], self.b[rows], self.noise[rows])  # type: ignore[arg-type]
 
+    def sort(self) -> "Observed":
+        """In the order of their numbers, so that what is made of them does not depend on how they came."""
+        ascending = bool((np.diff(self.number) > 0).all())
+        return self if ascending else self.take(torch.from_numpy(np.argsort(self.number)).to(self.b.device))
+
     @staticmethod
     def join(parts: "list[Observed]") -> "Observed":
         """Those of several, one after another."""
