@@ -2,12 +2,12 @@
 
     python benchmarks/online.py [--n 1000000] [--updates 10000] [--streams 10000] [--skip speed|streams]
 
-speed      n points in 8 dimensions, rank 64: the first update, which makes what others change; one point and a
-           prediction near it; 1,000 points at once; 10,000 updates, then the error beside that of a fit to the
-           same points with the same parameters; memory before and after
-streams    made here, like the well-known one of electricity prices: labels that depend on each other, daily and
-           weekly rhythms, and rules that drift; accuracy of predictions before each label is learned, and time
-           for a point, beside learners of river (pip install river)
+speed      n points in 8 dimensions, rank 64: the first update, which makes what others change; one point and
+           a prediction near it; 1,000 points at once; 10,000 updates, then the error beside that of a fit to
+           the same points with the same parameters; memory before and after
+streams    made here, like the well-known one of electricity prices: labels that depend on each other, daily
+           and weekly rhythms, and rules that drift; accuracy of predictions before each label is learned, and
+           time for a point, beside learners of river (pip install river)
 
 Times are in seconds of this process, so that others who are busy count less.
 """
@@ -87,7 +87,7 @@ def speed(n: int, updates: int) -> dict[str, Any]:
 
 
 def prices(n: int, seed: int = 0) -> Iterator[tuple[dict[str, float], bool]]:
-    """Whether a price goes up: demand with rhythms, transfers that drift, and labels that depend on the last."""
+    """Whether a price goes up: demand with rhythms, supply that drifts, labels that depend on the last."""
     rng, level, last = np.random.default_rng(seed), 0.0, 0.0
     for i in range(n):
         hour, day = i / 48 % 1, i / 336 % 1

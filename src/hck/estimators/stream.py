@@ -141,8 +141,8 @@ class StreamingRegressor(_Stream):
 class StreamingClassifier(_Stream):
     """Classification of a stream, one observation at a time.
 
-    With `learn_one`, `predict_one` and `predict_proba_one`. Parameters are those of `StreamingRegressor`, with
-    an HCKClassifier as the model. A class that was not there before is taken in when it comes.
+    With `learn_one`, `predict_one` and `predict_proba_one`. Parameters are those of `StreamingRegressor`,
+    with an HCKClassifier as the model. A class that was not there before is taken in when it comes.
     """
 
     _role = "Classifier"
