@@ -92,13 +92,14 @@ class Leaf:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Inner:
-    """An inner node with one child or two; half and gram are those of all below."""
+    """An inner node with one child or two, and what it sends up; half and gram are those of all below."""
 
     frame: Frame
     children: "tuple[Node, ...]"
     factors: tuple[Tensor, Tensor, Tensor]  # A and M packed (1, r, r), M's diagonal (1, r), H (1, r, r)
     nu: Tensor  # (1, r, k)
     q: Tensor  # (1, r, k)
+    sent: Inbox
     size: int
     half: float
     gram: Tensor

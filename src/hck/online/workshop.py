@@ -190,8 +190,8 @@ class Workshop:
             inbox = self._heard([children for _, children in some])
             which = torch.arange(len(some), device=inbox.mean.device)
             given = NodeInput(stack([frame.transfer for frame, _ in some]), None, None, which)
-            nowhere = Inbox.empty(len(some), self.rank, inbox.mean[0])
-            parts = _parts(node_up(inbox, given, nowhere))
+            box = Inbox.empty(len(some), self.rank, inbox.mean[0])
+            parts = _parts(node_up(inbox, given, box), box)
             return [_inner(draft, part) for draft, part in zip(some, parts, strict=True)]
 
         return self._each(work, drafts)
@@ -204,8 +204,9 @@ class Workshop:
         others = [tuple(c for i, c in enumerate(node.children) if i != new) for node, new in above]
         inbox = self._heard([(fresh, *others[0]), *others[1:], ()])
         done = chain_up(inbox, stack([node.frame.transfer for node, _ in above]))
+        box = _sent(done)
         made: list[Inner] = []
-        for (node, new), part in zip(above, _parts(done), strict=True):
+        for (node, new), part in zip(above, _parts(done, box), strict=True):
             children = [*node.children]
             children[new] = made[-1] if made else fresh
             made.append(_inner((node.frame, tuple(children)), part))
@@ -213,12 +214,12 @@ class Workshop:
 
     def _heard(self, children: "Sequence[tuple[Node, ...]]") -> Inbox:
         """What each of some nodes hears of its children, of which it may have none."""
-        where = [i for i, some in enumerate(children) for _ in some]
-        sent = messages([child for some in children for child in some])
-        inbox = Inbox.empty(len(children), self.rank, sent.mean[0])
-        index = torch.tensor(where, dtype=torch.long, device=self.device)
-        inbox.information.index_add_(0, index, sent.information)
-        inbox.mean.index_add_(0, index, sent.mean)
+        some = next(child for each in children for child in each).sent.mean
+        inbox = Inbox.empty(len(children), self.rank, some[0])
+        for information, mean, each in zip(inbox.information, inbox.mean, children, strict=True):
+            for child in each:
+                information += child.sent.information[0]
+                mean += child.sent.mean[0]
         return inbox
 
     def _each(self, work: Callable[[Sequence[Any]], list[Made]], items: Sequence[Any]) -> list[Made]:
@@ -237,46 +238,34 @@ def _leaf(
     return Leaf(key, data, factor, whitened, a, sent, half, wide.mT @ wide)
 
 
-def messages(nodes: "list[Node]") -> Inbox:
-    """What nodes send to their parents: −Θ (nodes, r, r) and −t (nodes, r, k).
-
-    That of inner nodes, Θ = M − I and t = M q, is not kept.
-    """
-    inner = [node for node in nodes if isinstance(node, Inner)]
-    leaves = [node for node in nodes if isinstance(node, Leaf)]
-    parts = [(leaf.sent.information, leaf.sent.mean) for leaf in leaves]
-    if inner:
-        packed, diagonal, _ = (stack([node.factors[i] for node in inner]) for i in range(3))
-        m = linalg.unpack(packed, diagonal)[1].neg_()
-        mean = m @ stack([node.q for node in inner])
-        m.diagonal(dim1=-2, dim2=-1).add_(1)
-        parts.append((m, mean))
-    order = [*(i for i, node in enumerate(nodes) if isinstance(node, Leaf))]
-    order += [i for i, node in enumerate(nodes) if isinstance(node, Inner)]
-    both = Inbox(stack([information for information, _ in parts]), stack([mean for _, mean in parts]))
-    if order == sorted(order):
-        return both
-    back = torch.tensor(order, dtype=torch.long, device=both.mean.device).argsort()
-    return Inbox(both.information[back], both.mean[back])
+def _sent(made: tuple[Tensor, ...]) -> Inbox:
+    """What nodes send, from what `node_up` returns for them: −Θ = I − M and −t = −M q."""
+    packed, diagonal, _, _, q, _ = made
+    m = linalg.unpack(packed, diagonal)[1].neg_()
+    mean = m @ q
+    m.diagonal(dim1=-2, dim2=-1).add_(1)
+    return Inbox(m, mean)
 
 
-def _parts(made: tuple[Tensor, ...]) -> "list[tuple[tuple[Tensor, ...], Tensor, float]]":
-    """What `node_up` returns, node by node: tensors, the share of the gram, and half the log-determinant.
+Part: TypeAlias = "tuple[tuple[Tensor, ...], Inbox, Tensor, float]"  # of what becomes of an inner node
 
-    The gram of all below is Σ aᵀa − Σ (νᵀν − qᵀ M q).
+
+def _parts(made: tuple[Tensor, ...], box: Inbox) -> list[Part]:
+    """Node by node: what `node_up` returns, what is sent, the share of the gram, half the log-determinant.
+
+    The gram of all below is Σ aᵀa − Σ (νᵀν − qᵀ M q), and M q is −t, with its sign changed.
     """
     *tensors, half = made
-    packed, diagonal, _, nu, q = tensors
-    t = linalg.multiply_packed(packed, diagonal, q).double()
-    own = torch.baddbmm(nu.double().mT @ nu.double(), q.double().mT, t, alpha=-1)
-    return list(zip(zip(*map(apart, tensors), strict=True), own, half.tolist(), strict=True))
+    nu, q = tensors[3].double(), tensors[4].double()
+    own = torch.baddbmm(nu.mT @ nu, q.mT, box.mean.double())
+    return list(zip(zip(*map(apart, tensors), strict=True), _rows(box), own, half.tolist(), strict=True))
 
 
-def _inner(draft: Draft, part: tuple[tuple[Tensor, ...], Tensor, float]) -> Inner:
-    (frame, children), ((packed, diagonal, h, nu, q), own, half) = draft, part
+def _inner(draft: Draft, part: Part) -> Inner:
+    (frame, children), ((packed, diagonal, h, nu, q), sent, own, half) = draft, part
     size, below = sum(child.size for child in children), sum(child.half for child in children)
     gram = _sum([child.gram for child in children]).sub_(own)
-    return Inner(frame, children, (packed, diagonal, h), nu, q, size, half + below, gram)
+    return Inner(frame, children, (packed, diagonal, h), nu, q, sent, size, half + below, gram)
 
 
 def _own(part: Tensor) -> Tensor:
