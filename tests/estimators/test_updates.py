@@ -291,6 +291,20 @@ def test_threads_that_update_wait_for_each_other():
     assert model.tree_.n_points == 80
 
 
+def test_importances_are_those_of_all_points():
+    model = HCKRegressor(**RIDGE).fit(X[:150], Y[:150]).partial_fit(X[150:], Y[150:])
+    spread = model._placed(X).x.numpy().var(0)
+    np.testing.assert_allclose(model.feature_importances_, spread / spread.sum())
+
+
+def test_memory_that_is_not_there(monkeypatch):
+    model = HCKRegressor(**{**RIDGE, "rank": 150}).fit(X, Y)
+    monkeypatch.setattr("hck.backend.memory._SMALL", 0)
+    monkeypatch.setattr("hck.backend.memory.free_bytes", lambda device: 1_000_000)
+    with pytest.raises(MemoryError, match="updates of 260 points"):
+        model.partial_fit(X[:1], Y[:1])
+
+
 def test_drift():
     model = HCKRegressor(**RIDGE).fit(X[:200], Y[:200]).partial_fit(X[200:], Y[200:])
     assert 0.4 < model.drift_ < 2.0

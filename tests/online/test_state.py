@@ -1,6 +1,7 @@
 """After any sequence of updates a version is what the definition says of the observations that are left."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hck.backend.kinds import KINDS, OTHER
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.dense import Definition
 from hck.kernels import Gaussian, Laplace, Matern
@@ -138,6 +140,17 @@ def test_shapes_and_kinds(options):
     for step in (lambda: followed.add(70), lambda: followed.forget_some(60), lambda: followed.relabel(3)):
         step()
         followed.check(1e-8 if "kernel" in options else 1e-9)
+
+
+def test_by_torch_alone(monkeypatch):
+    monkeypatch.setitem(KINDS, "cpu", replace(OTHER, is_host=True))
+    followed = Followed(60)
+    for m in (1, 1, 30):
+        followed.add(m)
+    followed.forget_some(20)
+    followed.forget_some(1)
+    followed.relabel(2)
+    followed.check()
 
 
 def test_single_precision():

@@ -25,7 +25,7 @@ from hck.estimators.updating import (
 from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import lay_out, resolve_jitter
 from hck.online import OnlinePredictor, State
-from hck.points import VectorPoints
+from hck.points import Points, VectorPoints
 from hck.preparation.arrays import PointsLike, TargetsLike
 
 
@@ -169,6 +169,9 @@ class OnlineRidge(RidgeEstimator):
         if not hasattr(self, "_online"):
             return 1.0
         return drift(self._online, self.forest_.weights, self._first_new)
+
+    def _every_point(self) -> Points:
+        return self._online[0].harvested[0].points if hasattr(self, "_online") else super()._every_point()
 
     def _left_out_values(self) -> np.ndarray:
         if not hasattr(self, "_online"):

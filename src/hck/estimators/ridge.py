@@ -249,7 +249,7 @@ class RidgeEstimator(HCKEstimator):
         These are measured in the metric of the kernel. Shape (n_features_in_,), 1 in all.
         """
         check_is_fitted(self, "trees_")
-        points = self._trained_points()
+        points = self._every_point()
         if not isinstance(points, VectorPoints):
             raise AttributeError("points that are no vectors have no features")
         every = torch.arange(len(points), device=points.device)
@@ -278,6 +278,10 @@ class RidgeEstimator(HCKEstimator):
 
     def _trained_points(self) -> Points:
         return self.forest_.members[0].points
+
+    def _every_point(self) -> Points:
+        """All training points, in any order."""
+        return self._trained_points()
 
     def _placed(self, X: PointsLike) -> Points:
         trained = self._trained_points()
