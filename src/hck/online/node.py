@@ -20,6 +20,8 @@ from hck.backend.kinds import kind_of
 from hck.backend.steps import Inbox
 from hck.points import DensePoints, VectorPoints
 
+_SMALL = 2048  # bytes: what a copy costs whatever its size
+
 Path: TypeAlias = tuple[int, ...]  # which child to take at each level, from the root
 
 
@@ -193,5 +195,12 @@ def stack(parts: list[Tensor]) -> Tensor:
 
 
 def apart(tensor: Tensor) -> list[Tensor]:
-    """The members of a stack, each with memory of its own, which is given back when it is gone."""
-    return [tensor] if len(tensor) == 1 else [part.clone() for part in tensor.split(1)]
+    """The members of a stack, each with memory of its own, which is given back when it is gone.
+
+    Small ones stay together: little is lost if the memory of all goes with the last.
+    """
+    if len(tensor) == 1:
+        return [tensor]
+    parts = tensor.unsqueeze(1).unbind()
+    small = parts[0].numel() * tensor.element_size() < _SMALL
+    return [*parts] if small else [part.clone() for part in parts]

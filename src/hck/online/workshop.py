@@ -270,7 +270,7 @@ def _inner(draft: Draft, part: Part) -> Inner:
 
 def _own(part: Tensor) -> Tensor:
     """A part of a stack in memory of its own."""
-    whole = part.untyped_storage().nbytes() == part.numel() * part.element_size()
+    whole = part.is_contiguous() and part.untyped_storage().nbytes() == part.numel() * part.element_size()
     return part if whole else part.clone(memory_format=torch.contiguous_format)
 
 
