@@ -13,6 +13,7 @@ import hck
 from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
 from hck.approximations import TreeKernel
 from hck.online.workshop import Workshop
+from hck.outofcore import DiskHCKRegressor
 from hck.process import Process
 
 RNG = np.random.default_rng(0)
@@ -228,6 +229,22 @@ def test_what_cannot_be_updated_says_so(options, match):
             each.partial_fit(X, Y)
     with pytest.raises(ValueError, match=match):
         model.forget([0])
+
+
+def test_models_on_disk_say_so(tmp_path):
+    with pytest.raises(ValueError, match="DiskHCKRegressor has no updates"):
+        DiskHCKRegressor(folder=tmp_path / "model").partial_fit(X, Y)
+
+
+def test_what_is_given_is_not_kept():
+    x, y = X.copy(), Y.copy()
+    model = HCKRegressor(**RIDGE, scale=None).fit(X[:150], Y[:150])
+    for new in (slice(150, 151), slice(151, 260)):
+        model.partial_fit(x[new], y[new])
+    before = said(model)
+    x[:], y[:] = 0, 0
+    model.update([0], Y[:1])
+    np.testing.assert_allclose(said(model), before, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
