@@ -21,6 +21,7 @@ FLOORS = [
     {"approximations"},
     {"losses"},
     {"process", "conformal"},
+    {"online"},
     {"selection"},
     {"persistence"},
     {"outofcore", "dask"},

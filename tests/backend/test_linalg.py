@@ -147,7 +147,18 @@ def test_mirror():
 def test_log_determinant(kept):
     matrix = definite(6, 5, 5)
     half = linalg.half_log_determinant(factor(matrix))
-    assert half.item() == pytest.approx(torch.linalg.slogdet(matrix).logabsdet.sum().item() / 2)
+    torch.testing.assert_close(half, torch.linalg.slogdet(matrix).logabsdet / 2)
+
+
+@pytest.mark.parametrize("more", [1, 3])
+def test_a_factor_grows_with_its_matrix(kept, more):
+    matrix, right = definite(2, 9 + more, 9 + more), normal(2, 9 + more, 2)
+    first = factor(matrix[:, :9, :9])
+    beside = linalg.whiten_(first, matrix[:, :9, 9:].clone())
+    corner = factor(matrix[:, 9:, 9:] - beside.mT @ beside)
+    grown = linalg.extend(first, beside, corner)
+    expected = linalg.whiten_(factor(matrix), right.clone())
+    torch.testing.assert_close(linalg.whiten_(grown, right.clone()), expected)
 
 
 def test_failures_in_any_block_are_found(kept):

@@ -210,4 +210,4 @@ def test_every_public_method_of_a_fitted_model_is_known(model):
     for cls in type(model).__mro__:
         if cls.__module__.startswith("hck."):
             methods = {name for name, value in vars(cls).items() if callable(value) and name[0] != "_"}
-            assert methods <= {*whole.READS, *whole.FITS}
+            assert methods <= {*whole.READS, *whole.FITS, *whole.UPDATES}

@@ -120,7 +120,7 @@ def inverse_diagonal(factor: Tensor) -> Tensor:
 
 
 def half_log_determinant(factor: Tensor) -> Tensor:
-    """Half the log-determinant of all members of a stack together."""
+    """Half the log-determinant of each member of a stack: shape (members,)."""
     return _algebra(factor).half_log_determinant(factor)
 
 
@@ -142,6 +142,11 @@ def multiply_packed(packed: Tensor, diagonal: Tensor, x: Tensor) -> Tensor:
 def unwhiten_packed(packed: Tensor, diagonal: Tensor, x: Tensor) -> Tensor:
     """L⁻ᵀ X for the factor of `pack_`."""
     return _algebra(packed).unwhiten_packed(packed, diagonal, x)
+
+
+def extend(factor: Tensor, beside: Tensor, corner: Tensor) -> Tensor:
+    """The factor of [[S, D], [Dᵀ, E]], given that of S, L⁻¹ D, and that of E − Dᵀ S⁻¹ D."""
+    return _algebra(factor).extend(factor, beside, corner)
 
 
 def mirror(matrix: Tensor) -> Tensor:

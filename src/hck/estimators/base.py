@@ -61,6 +61,7 @@ class HCKEstimator(BaseEstimator):
     random_state: int | np.random.RandomState | None
     verbose: int
     trees_: list[Tree]
+    _updatable: ClassVar[bool] = True  # not where a model is made branch by branch
     _objects: bool  # whether points are objects that a kernel function takes
     _given_values: Precomputed  # of the kernel, where these are what is given as X
     _takes_values: ClassVar[bool] = False  # whether kernel="precomputed" is possible
@@ -94,8 +95,13 @@ class HCKEstimator(BaseEstimator):
 
     # Input ------------------------------------------------------------------------------------------
 
-    def _validate_training(self, X: PointsLike, y: TargetsLike, **check_y: bool) -> tuple[Any, Any]:
-        """Check X and y; X stays a tensor if it is one, and objects stay objects."""
+    def _validate_training(
+        self, X: PointsLike, y: TargetsLike, reset: bool = True, **check_y: bool
+    ) -> tuple[Any, Any]:
+        """Check X and y; X stays a tensor if it is one, and objects stay objects.
+
+        Without `reset`, X must be like the training points that the model has.
+        """
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         if sp.issparse(y):
@@ -107,7 +113,10 @@ class HCKEstimator(BaseEstimator):
         y = as_targets(y) if numeric else y
         if not sp.issparse(X) and hasattr(X, "__len__") and len(X) != len(y):
             raise _inconsistent(len(X), len(y))
-        X = self._validate_alone(X, partial(statistic_targets, y, numeric))
+        if reset:
+            X = self._validate_alone(X, partial(statistic_targets, y, numeric))
+        else:
+            X = self._validate_new(X)
         if count(X) != len(y):
             raise _inconsistent(count(X), len(y))
         return X, y
@@ -289,7 +298,11 @@ class HCKEstimator(BaseEstimator):
         force : bool, default=False
             Whether to replace a saved model that is there.
         """
-        save(self, path, force)
+        save(self._settled(), path, force)
+
+    def _settled(self) -> "HCKEstimator":
+        """The same model as `fit` would have left it, without what updates keep."""
+        return self
 
     # The hierarchical kernel ------------------------------------------------------------------------
 

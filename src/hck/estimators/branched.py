@@ -53,6 +53,7 @@ class Branched(HCKEstimator):
     _takes_values = False
     _plain: ClassVar[Any]  # the estimator in memory
     _labels: ClassVar[bool] = False  # whether targets are class labels
+    _updatable = False
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

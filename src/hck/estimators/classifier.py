@@ -10,23 +10,25 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from hck.backend.checks import require
-from hck.conformal import check_level
+from hck.conformal import LeftOutErrors, check_level
 from hck.estimators.base import device_of
 from hck.estimators.intervals import classification_errors, errors_of
+from hck.estimators.online_ridge import OnlineRidge
 from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.penalised import check_loss_of_classes, problems_of_classes, refuse_zero
-from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED, RidgeEstimator
+from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED
 from hck.estimators.slopes import forest_slopes
+from hck.estimators.updating import check_updatable
 from hck.losses import Logistic
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
-from hck.preparation.coding import check_classes, codes_of, signs
+from hck.preparation.coding import as_labels, check_classes, codes_among, codes_of, signs
 from hck.selection.loss import Calibration
 
 
 @saved(*SAVED, "classes_", "calibration_", device=device_of)
 @described
-class HCKClassifier(ClassifierMixin, RidgeEstimator):
+class HCKClassifier(ClassifierMixin, OnlineRidge):
     """Classification with a hierarchically compositional kernel.
 
     By default kernel ridge regression on targets ±1; with more than two classes one against all others, all
@@ -94,11 +96,19 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         -------
         self
         """
+        return self._fit(X, y, sample_weight, None)
+
+    def _fit(
+        self, X: PointsLike, y: TargetsLike, sample_weight: Weights, known: np.ndarray | None
+    ) -> "HCKClassifier":
+        """Train; where the classes are `known`, y need not have them all."""
         given = X
         X, y = self._validate_training(X, y)
         check_classification_targets(y)
         check_loss_of_classes(self.loss)
         classes, code = np.unique(y, return_inverse=True)
+        if known is not None:
+            classes, code = known, codes_among(y, known)
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes, but y has one class only: {classes[0]!r}"
@@ -119,6 +129,69 @@ class HCKClassifier(ClassifierMixin, RidgeEstimator):
         self._keep(fitted)
         self.classes_, self.calibration_, self._left_out_errors = classes, calibration, errors
         return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: PointsLike, y: TargetsLike, classes: TargetsLike | None = None, sample_weight: Weights = None
+    ) -> "HCKClassifier":
+        """Take in more observations, without a refit; the first call is a fit.
+
+        The result is that of a fit with all observations, where kernel, ridge, intercept, scaling,
+        calibration and, except for leaves that grow too large, tree and landmarks are those that there are.
+        An observation costs O(n₀² + r³ log(n/r)). See also `forget`, `update` and `drift_`.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        y : array-like of shape (n_samples,)
+            Labels of classes that are known.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that may occur. Needed where y has others than those that are known, which then are
+            classes of the model as well.
+        sample_weight : as in `fit`
+
+        Returns
+        -------
+        self
+        """
+        check_updatable(self)
+        if not hasattr(self, "trees_"):
+            known = None if classes is None else np.unique(as_labels(np.asarray(to_host(classes))))
+            return self._fit(X, y, sample_weight, known)
+        X, y = self._validate_training(X, y, reset=False)
+        check_classification_targets(y)
+        if classes is not None:
+            self._know(np.unique(as_labels(np.asarray(to_host(classes)))))
+        self._add(X, self._right_sides(y), sample_weight)
+        return self
+
+    def _errors_of(
+        self, targets: np.ndarray, left_out: np.ndarray, weight: np.ndarray | None
+    ) -> LeftOutErrors:
+        code = (targets[:, 0] > 0).astype(int) if targets.shape[1] == 1 else targets.argmax(1)
+        if self.calibration_ is None:
+            raise ValueError(NOTHING_LEFT_OUT)
+        return classification_errors(self.calibration_(left_out), code, weight)
+
+    def _right_sides(self, y: TargetsLike) -> Tensor:
+        codes = codes_among(np.asarray(to_host(y)), self.classes_)
+        return self._centred(signs(codes, len(self.classes_)))
+
+    def _know(self, classes: np.ndarray) -> None:
+        """Have more classes: what is not of a new one is −1 there, and the new intercept is −1 as well."""
+        more = np.setdiff1d(classes, self.classes_)
+        if not len(more):
+            return
+        states, before = self._versions(), self.classes_
+        every = np.union1d(before, more)
+        place = np.searchsorted(every, before)
+        old = [[-1.0, 1.0]] if len(before) == 2 else np.eye(len(before))
+        change = np.zeros((len(old), len(every)))
+        change[:, place] = old
+        intercept = np.full(len(every), -1.0)
+        intercept[place] = self.intercept_ @ np.asarray(old)
+        self._go_on([state.recode(torch.from_numpy(change)) for state in states])
+        self.classes_, self.intercept_ = every, intercept
 
     def decision_function(self, X: PointsLike) -> Predictions:
         """Real-valued scores, positive for the class (with two classes: for ``classes_[1]``).

@@ -16,10 +16,10 @@ from hck.approximations.exact import ExactPredictor
 from hck.approximations.make import for_each_tree
 from hck.backend.checks import check_floats, require
 from hck.estimators.base import HCKEstimator, device_of
+from hck.estimators.online_process import OnlineProcessEstimator, check_variances, raw_coefficients
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
-from hck.estimators.process_draws import ProcessDraws
 from hck.estimators.process_learning import Bounds
-from hck.kernels.inputs import real_array
+from hck.estimators.updating import check_updatable
 from hck.persistence.classes import saved
 from hck.points import check_kernel, features_of, own
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
@@ -35,7 +35,7 @@ from hck.selection import Observations, Selection
     device=device_of,
 )
 @described
-class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, ProcessDraws):
+class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProcessEstimator):
     """Gaussian process regression with a hierarchically compositional kernel.
 
     y = trend(x) + f(x) + noise, where f is a Gaussian process. What is not given is chosen within `fit_time`:
@@ -203,7 +203,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, ProcessDraws
         X, y = self._validate_training(X, y, multi_output=True, y_numeric=True)
         y = y.reshape(-1) if y.ndim == 2 and y.shape[1] == 1 else y
         points, rng = own(self._points(X), given), check_random_state(self.random_state)
-        known = _check_variances(noise_variance, len(y))
+        known = check_variances(noise_variance, len(y))
         units = self._choose_units(y, known is not None)
         y = y if units is None else units(y)
         trend, features = Trend.of(self.trend, X, y)
@@ -222,8 +222,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, ProcessDraws
         posterior = Mixture(members)
         if self.calibrate == "loo" or (self.calibrate == "auto" and (chosen.compared or len(members) > 1)):
             posterior = posterior.calibrated(chosen.held, known_noise=known is not None)
-        beta = trend.raw(posterior.coefficients.cpu().numpy().reshape(trend.rough.shape))
-        self.coefficients_ = beta if units is None else beta * units.scale
+        self.coefficients_ = raw_coefficients(posterior, trend, units)
         self.log_marginal_likelihood_value_ = posterior.log_likelihood
         self.kernel_, self.noise_ = chosen.kernel, variance if known is None else known.numpy()
         self.theta_, self.theta_names_ = chosen.theta, chosen.space.names
@@ -246,6 +245,33 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, ProcessDraws
         wanted = y.ndim == 2 if self.normalize_y is None else self.normalize_y
         return Units.of(y, centred=self.trend == "zero") if wanted else None
 
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: PointsLike, y: TargetsLike, noise_variance: Weights = None
+    ) -> "HCKGaussianProcessRegressor":
+        """Condition on more observations, without a refit; the first call is a fit.
+
+        The result, with its likelihood, is that of all observations, where kernel, noise and, except for
+        leaves that grow too large, tree and landmarks are those that there are; the trend is estimated anew.
+        An observation costs O(n₀² + r³ log(n/r)). See also `forget`, `update` and `drift_`.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+        noise_variance : array-like of shape (n_samples,), default=None
+            Needed if `fit` was given such variances, and only then.
+
+        Returns
+        -------
+        self
+        """
+        check_updatable(self)
+        if not hasattr(self, "trees_"):
+            return self.fit(X, y, noise_variance)
+        X, y = self._validate_training(X, y, reset=False, multi_output=True, y_numeric=True)
+        self._add(X, y, noise_variance)
+        return self
+
 
 def check_columns(y: TargetsLike) -> None:
     """Raise ValueError unless targets are one column, or several."""
@@ -263,14 +289,3 @@ def _informative(rest: Tensor, y: np.ndarray) -> Tensor:
         return rest
     known = torch.from_numpy(varies(y))
     return rest[:, known] if known.any() else rest
-
-
-def _check_variances(variance: Weights, n: int) -> Tensor | None:
-    if variance is None:
-        return None
-    array = real_array(variance).copy()
-    if array.shape != (n,):
-        raise ValueError(f"noise_variance must have shape ({n},), got {array.shape}")
-    if not (np.isfinite(array).all() and (array > 0).all()):
-        raise ValueError("noise_variance must be positive and finite")
-    return torch.from_numpy(array)

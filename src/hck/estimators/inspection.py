@@ -53,7 +53,7 @@ def has_left_out(model: HCKEstimator) -> bool:
 
 def has_intervals(model: RidgeEstimator, level: float) -> bool:
     """Whether intervals of a level are known, and enough training points are there for them."""
-    errors = getattr(model, "_left_out_errors", None)
+    errors = model._errors()
     return errors is not None and errors.reaches(level)
 
 

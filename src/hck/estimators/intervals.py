@@ -21,7 +21,7 @@ _OLD = (
 def errors_of(model: "RidgeEstimator") -> LeftOutErrors:
     """Those of a fitted model; ValueError if there are none."""
     model._left_out_values()  # or an error
-    known: LeftOutErrors | None = getattr(model, "_left_out_errors", None)
+    known = model._errors()
     if known is None:
         raise ValueError(_OLD)
     return known

@@ -256,7 +256,9 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
 
     # Likelihood -------------------------------------------------------------------------------------
 
-    def log_marginal_likelihood(self, theta: ArrayLike | None = None, eval_gradient: bool = False) -> Any:
+    def log_marginal_likelihood(
+        self, theta: ArrayLike | None = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
         """The approximate log-likelihood of all training data; the mean over kernels.
 
         Parameters
@@ -265,6 +267,8 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
             Logarithms of parameters, of all kernels or of each; None for those that were learned.
         eval_gradient : bool, default=False
             Whether to return the gradient with respect to theta as well.
+        clone_kernel : bool, default=True
+            As scikit-learn has it; here kernels are never changed.
 
         Returns
         -------

@@ -9,14 +9,16 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, _fit_context
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from hck.approximations import Iterative
 from hck.backend.checks import require
+from hck.conformal import LeftOutErrors
 from hck.estimators.base import device_of
 from hck.estimators.intervals import around, half_widths, regression_errors
+from hck.estimators.online_ridge import OnlineRidge
 from hck.estimators.parameters import (
     KernelLike,
     LandmarksLike,
@@ -33,16 +35,18 @@ from hck.estimators.penalised import (
     refuse_zero,
     stand_in,
 )
-from hck.estimators.ridge import SAVED, RidgeEstimator
+from hck.estimators.ridge import SAVED
 from hck.estimators.slopes import chained, forest_slopes
+from hck.estimators.updating import check_updatable
 from hck.losses import Loss, Quantile
 from hck.persistence.classes import saved
-from hck.preparation.arrays import PointsLike, TargetsLike
+from hck.preparation.arrays import PointsLike, TargetsLike, to_host
+from hck.preparation.coding import as_targets
 
 
 @saved(*SAVED, "_one_target", device=device_of)
 @described
-class HCKRegressor(RegressorMixin, RidgeEstimator):
+class HCKRegressor(RegressorMixin, OnlineRidge):
     """Kernel ridge regression with a hierarchically compositional kernel.
 
     Trains in O(n r²) time and O(n r) memory, where exact kernel ridge regression takes O(n³) and O(n²).
@@ -93,7 +97,7 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
     crossing_: float
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RidgeEstimator._parameter_constraints,
+        **OnlineRidge._parameter_constraints,
         "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
     }
 
@@ -166,6 +170,50 @@ class HCKRegressor(RegressorMixin, RidgeEstimator):
         others = None if several or fitted.left_out is None else self._observable(fitted.left_out)
         self._left_out_errors = regression_errors(observed[weighed.rows], others, weighed.weights)
         return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: PointsLike, y: TargetsLike, sample_weight: Weights = None) -> "HCKRegressor":
+        """Take in more observations, without a refit; the first call is a fit.
+
+        The result is that of a fit with all observations, where kernel, ridge, intercept, scaling and, except
+        for leaves that grow too large, tree and landmarks are those that there are. An observation costs
+        O(n₀² + r³ log(n/r)). See also `forget`, `update` and `drift_`.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKRegressor
+        >>> X = np.random.default_rng(0).uniform(size=(3000, 2))
+        >>> y = np.sin(6 * X[:, 0]) + X[:, 1] ** 2
+        >>> model = HCKRegressor(lengthscale=0.3, alpha=1e-3, rank=64, random_state=0).fit(X[:2000], y[:2000])
+        >>> model.partial_fit(X[2000:], y[2000:]).forget(keep=2500).tree_.n_points
+        2500
+        """
+        check_updatable(self)
+        if not hasattr(self, "trees_"):
+            return self.fit(X, y, sample_weight)
+        X, y = self._validate_training(X, y, reset=False, multi_output=True, y_numeric=True)
+        self._add(X, self._centred(y.reshape(len(y), -1)), sample_weight)
+        return self
+
+    def _errors_of(
+        self, targets: np.ndarray, left_out: np.ndarray, weight: np.ndarray | None
+    ) -> LeftOutErrors:
+        return LeftOutErrors(targets - left_out, weight)
+
+    def _right_sides(self, y: TargetsLike) -> Tensor:
+        if np.size(y) == 0:
+            return self._centred(np.zeros((0, len(self.intercept_))))
+        y = as_targets(check_array(to_host(y), ensure_2d=False, dtype=None, estimator=self))
+        return self._centred(y.reshape(len(y), -1))
 
     def predict(self, X: PointsLike, interval: float | None = None) -> Predictions:
         """Predict targets, with intervals if asked for.

@@ -91,6 +91,7 @@ class RidgeEstimator(HCKEstimator):
     _left_out_errors: LeftOutErrors | None  # which models of earlier versions lack
     _used: np.ndarray
     _weight: np.ndarray | None
+    _targets: np.ndarray  # (points that count, columns), without the intercept; earlier versions lack it
     _takes_values = True
     _loss: ClassVar[str]  # by which candidates are compared: of `hck.selection.loss.LOSSES`
 
@@ -224,6 +225,7 @@ class RidgeEstimator(HCKEstimator):
         self._left_out = fitted.left_out
         self._used = fitted.weighed.rows
         self._weight = fitted.weighed.weights
+        self._targets = fitted.weighed.y.numpy()
         if self._is_precomputed():
             self._given_values.forget()
 
@@ -239,6 +241,8 @@ class RidgeEstimator(HCKEstimator):
             require(len(errors.values) == rows, "_left_out_errors must be of the points that were left out")
         if self._weight is not None:
             check_floats("_weight", torch.from_numpy(self._weight), rows)
+        if hasattr(self, "_targets"):
+            check_floats("_targets", torch.from_numpy(self._targets), rows, columns)
 
     # Parameters -------------------------------------------------------------------------------------
 
@@ -278,6 +282,10 @@ class RidgeEstimator(HCKEstimator):
             )
         return self.scale
 
+    def _errors(self) -> LeftOutErrors | None:
+        """Errors of left-out points, by which intervals are made; None if there are none."""
+        return getattr(self, "_left_out_errors", None)
+
     def _left_out_values(self) -> np.ndarray:
         check_is_fitted(self)
         if self._left_out is None:
@@ -291,7 +299,7 @@ class RidgeEstimator(HCKEstimator):
         These are measured in the metric of the kernel. Shape (n_features_in_,), 1 in all.
         """
         check_is_fitted(self, "trees_")
-        points = self._trained_points()
+        points = self._every_point()
         if not isinstance(points, VectorPoints):
             raise AttributeError("points that are no vectors have no features")
         every = torch.arange(len(points), device=points.device)
@@ -320,6 +328,10 @@ class RidgeEstimator(HCKEstimator):
 
     def _trained_points(self) -> Points:
         return self.forest_.members[0].points
+
+    def _every_point(self) -> Points:
+        """All training points, in any order."""
+        return self._trained_points()
 
     def _placed(self, X: PointsLike) -> Points:
         trained = self._trained_points()

@@ -87,13 +87,18 @@ def weigh(targets: np.ndarray, weight: Tensor | None) -> Weighed:
     if weight is not None and (weight == 0).any():
         kept = weight.nonzero().squeeze(1)
         y, weight, rows = y[kept], weight[kept], kept.numpy()
+    check_size(y)
+    intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
+    return Weighed(rows, y - intercept, intercept, weight)
+
+
+def check_size(y: Tensor) -> None:
+    """Raise ValueError for targets whose squares overflow."""
     if not float(y.abs().max()) < _LARGEST:
         raise ValueError(
             f"y is too large: got {float(y.abs().max()):.2g}, where squares of more than {_LARGEST:.0e} "
             "overflow. Scale y"
         )
-    intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
-    return Weighed(rows, y - intercept, intercept, weight)
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,19 @@
 """A model is changed as a whole or not at all, and owns what it is made of.
 
 `fit` works on a stand-in: if it fails or is interrupted, the estimator is as it was, scikit-learn's own
-attributes included. Other methods work on the attributes of one moment, so that threads that predict while
-another fits see the old model or the new one, never some of each. Both go by our own settings of torch and
-NumPy, not by those of the surrounding program.
+attributes included. So do updates of a fitted model, one after another. Other methods work on the attributes
+of one moment, so that threads that predict while another fits see the old model or the new one, never some of
+each. All go by our own settings of torch and NumPy, not by those of the surrounding program.
 """
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from functools import wraps
+from threading import RLock
 from types import FunctionType
 from typing import Any, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -25,7 +27,8 @@ from hck.partition import Landmarks, Tree
 E = TypeVar("E", bound=BaseEstimator)
 Method: TypeAlias = Callable[..., Any]
 
-FITS = ("fit", "fit_transform", "partial_fit")
+FITS = ("fit", "fit_transform")
+UPDATES = ("partial_fit", "forget", "update")
 READS = (
     *(
         "predict",
@@ -44,7 +47,7 @@ READS = (
 
 def keep_whole(cls: type) -> None:
     """Wrap those methods of a class, defined by itself, that change a fitted model or read it."""
-    for names, wrap in ((FITS, _all_or_nothing), (READS, _of_one_moment)):
+    for names, wrap in ((FITS, _all_or_nothing), (UPDATES, _one_by_one), (READS, _of_one_moment)):
         for name in set(names) & set(vars(cls)):
             if isinstance(vars(cls)[name], FunctionType):
                 setattr(cls, name, wrap(vars(cls)[name]))
@@ -64,6 +67,34 @@ def _all_or_nothing(fit: Method) -> Method:
         return self if result is trial else result
 
     return whole
+
+
+def _one_by_one(update: Method) -> Method:
+    """The same for a method that goes on from the fitted model, of which one at a time may run.
+
+    It neither changes parameters nor anything that an attribute holds, but sets attributes anew.
+    """
+
+    @wraps(update)
+    def whole(self: BaseEstimator, *args: Any, **kwargs: Any) -> Any:
+        with _updating(self), plainly(), _progress_of(self):
+            trial = _stand_in(self, {**vars(self)})
+            result = update(trial, *args, **kwargs)
+            parameters = {name: vars(self)[name] for name in self._get_param_names() if name in vars(self)}
+            self.__dict__ = {**vars(trial), **parameters}
+        return self if result is trial else result
+
+    return whole
+
+
+_locks: "WeakKeyDictionary[BaseEstimator, RLock]" = WeakKeyDictionary()
+_locking = RLock()
+
+
+def _updating(estimator: BaseEstimator) -> "RLock":
+    """What an update of an estimator holds."""
+    with _locking:
+        return _locks.setdefault(estimator, RLock())
 
 
 def _of_one_moment(method: Method) -> Method:

@@ -92,7 +92,7 @@ class Factor:
             self.filtered.whitened.append(a)
             self.leaf_factor.append(factor)
             self.leaf_whitened.append(y)
-            self.log_determinant += 2 * half
+            self.log_determinant += 2 * half.sum(dtype=torch.float64)
             if private is not None:
                 boxes[self.layout.leaf_levels[k]].pour(self.layout.within_level(k), private)
         for level in track(range(len(self.layout.levels))[::-1], "Inner nodes: factor", source.verbose):
@@ -108,7 +108,7 @@ class Factor:
     def _factor_leaves(
         self, source: Source, noise: Tensor, boxes: dict[int, Inbox], k: int
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Inbox | None]:
-        """L, Y, a and half the log-determinant of a batch of leaves, whose messages go to their parents.
+        """L, Y, a and half the log-determinants of a batch of leaves, whose messages go to their parents.
 
         Where another batch may send to the same parents at the same time they are in an inbox of their own,
         which is returned.
@@ -144,7 +144,7 @@ class Factor:
 
         for nodes, half in parallel_map(work, self._chunks(level), self.device):
             self.nodes[level].append(nodes)
-            self.log_determinant += 2 * half
+            self.log_determinant += 2 * half.sum(dtype=torch.float64)
         source.release(level)
         if level == 0:
             self.message = parents

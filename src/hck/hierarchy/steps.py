@@ -14,7 +14,7 @@ from hck.backend.steps import LEAF, NODE, ROOT, Inbox, LeafInput, NodeInput, who
 def leaf_up(
     given: LeafInput, noise: Tensor, b: Tensor, parents: Inbox, where: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """L, Y, a = L⁻¹ b and half the log-determinant, of leaves; Θ and t = Yᵀ a go to the parents.
+    """L, Y, a = L⁻¹ b and half the log-determinants, of leaves; Θ and t = Yᵀ a go to the parents.
 
     L Lᵀ = D + noise, Y = L⁻¹ V, Θ = Yᵀ Y. The noise (leaves, n) is 1 where a point is padding;
     b (leaves, n, k) may be overwritten; `where` (leaves,) says which of the parents each leaf sends to.
@@ -34,7 +34,7 @@ def leaf_up(
 def node_up(
     inbox: Inbox, given: NodeInput, parents: Inbox
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """A and M packed, M's diagonal, H, ν, q and half the log-determinant, of inner nodes.
+    """A and M packed, M's diagonal, H, ν, q and half the log-determinants, of inner nodes.
 
     ::
 
@@ -62,6 +62,27 @@ def node_up(
     parents.subtract_identity(given.which)  # Θ = M − I
     half = linalg.half_log_determinant(factor) + linalg.half_log_determinant(root)
     return *linalg.pack_(m, factor), h, nu, q, half
+
+
+def chain_up(
+    inbox: Inbox, transfer: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """The same for nodes of which each is the child of the next, with W (nodes, r, r).
+
+    The inbox has one row more, for what the last one sends; in the others is what the nodes hear from
+    children that are not part of this.
+    """
+    count = len(transfer)
+    which = torch.arange(1, count + 1, device=transfer.device)
+    if whole_steps(inbox.mean) is not None:  # which goes from node to node, so that each hears the one before
+        own = Inbox(inbox.information[:count], inbox.mean[:count])
+        return node_up(own, NodeInput(transfer, None, None, which), inbox)
+    done = []
+    for i in range(count):
+        own = Inbox(inbox.information[i : i + 1].clone(), inbox.mean[i : i + 1].clone())
+        done.append(node_up(own, NodeInput(transfer[i : i + 1], None, None, which[i : i + 1]), inbox))
+    packed, diagonal, h, nu, q, half = map(torch.cat, zip(*done, strict=True))
+    return packed, diagonal, h, nu, q, half
 
 
 def node_down(factors: tuple[Tensor, Tensor, Tensor], nu: Tensor, q: Tensor, above: Tensor) -> Tensor:

@@ -37,14 +37,14 @@ class Precomputed(CallableKernel):
 
     def __init__(self, source: "ArrayLike | Callable[[np.ndarray, np.ndarray], Any]") -> None:
         self.source = source if callable(source) else check_values(source).copy()
-        super().__init__(self._values)
+        super().__init__(self._between)
 
     @classmethod
     def borrowing(cls, values: np.ndarray) -> "Precomputed":
         """Of checked values that are not copied, but forgotten after `fit`."""
         made = object.__new__(cls)
         made.source = values
-        CallableKernel.__init__(made, made._values)
+        CallableKernel.__init__(made, made._between)
         return made
 
     def forget(self) -> None:
@@ -55,7 +55,7 @@ class Precomputed(CallableKernel):
     def label(self) -> str:
         return "given values"
 
-    def _values(self, a: np.ndarray, b: np.ndarray) -> Any:
+    def _between(self, a: np.ndarray, b: np.ndarray) -> Any:
         if _is_rows(a):
             return np.stack(a.tolist())[:, b]
         if _is_rows(b):

@@ -47,12 +47,7 @@ class OneAgainstAll:
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         """Shape (rows, columns)."""
-        y = y.reshape(-1)
-        code = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
-        known = self.classes[code] == y
-        if not np.all(known):
-            raise ValueError(f"y has the label {y[np.argmin(known)]!r}, which was not there before")
-        return signs(code, len(self.classes)) - self.intercept
+        return signs(codes_among(y, self.classes), len(self.classes)) - self.intercept
 
     def codes(self, targets: np.ndarray) -> np.ndarray:
         """The number of the class of each row, from what the call returned."""
@@ -75,6 +70,22 @@ Scores = TypeVar("Scores", np.ndarray, Tensor)
 def codes_of(scores: Scores) -> Scores:
     """The number of the class of each row, from scores (rows,) of the second of two, or (rows, classes)."""
     return (scores > 0) * 1 if scores.ndim == 1 else scores.argmax(1)
+
+
+def codes_among(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The number of the class of each label; ValueError for one that is none of the classes, sorted."""
+    y = y.reshape(-1)
+    alike = [labels.dtype.kind in "biuf" for labels in (y, classes)]
+    if alike[0] != alike[1] and len(y) and "O" not in (y.dtype.kind, classes.dtype.kind):
+        raise ValueError(f"y has the label {y[0]!r}, which was not there before")
+    try:
+        code = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    except TypeError:  # labels that cannot be compared
+        raise ValueError(f"y has labels of other types than the classes {classes.tolist()!r}") from None
+    known = classes[code] == y
+    if not np.all(known):
+        raise ValueError(f"y has the label {y[np.argmin(known)]!r}, which was not there before")
+    return code
 
 
 def signs(code: np.ndarray, n_classes: int) -> np.ndarray:

@@ -19,7 +19,7 @@ Left = namedtuple("Left", "data at down right")
 
 def flat(tensor: Tensor) -> np.ndarray:
     """The numbers of a tensor, one after another; its own memory if it is contiguous."""
-    return tensor.detach().contiguous().view(-1).numpy()
+    return (tensor.detach() if tensor.requires_grad else tensor).contiguous().numpy().reshape(-1)
 
 
 @compiled

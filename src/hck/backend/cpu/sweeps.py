@@ -39,7 +39,7 @@ class CompiledSteps:
             _factoring((n, n), a),
         )
         linalg.warn_of_jitter(jitter, own.dtype, LEAF)
-        return own, y, a, torch.tensor(half.sum(), dtype=torch.float64, device="cpu")
+        return own, y, a, torch.from_numpy(half)
 
     def node_up(
         self, inbox: Inbox, given: NodeInput, parents: Inbox
@@ -60,7 +60,7 @@ class CompiledSteps:
         )
         linalg.warn_of_jitter(jitter[:, 0], xi.dtype, NODE)
         linalg.warn_of_jitter(jitter[:, 1], xi.dtype, ROOT)
-        return xi, diagonal, h, nu, q, torch.tensor(half.sum(), dtype=torch.float64, device="cpu")
+        return xi, diagonal, h, nu, q, torch.from_numpy(half)
 
     def node_down(
         self, factors: tuple[Tensor, Tensor, Tensor], nu: Tensor, q: Tensor, above: Tensor

@@ -1,0 +1,180 @@
+"""Models that learn from one observation after another, with the interface of river.
+
+Features come as a dict, by their names. The packages need not know each other: if river is there, its metrics
+and evaluations take these models as its own.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from hck.estimators.classifier import HCKClassifier
+from hck.estimators.gaussian_process import HCKGaussianProcessRegressor
+from hck.estimators.regressor import HCKRegressor
+
+Features: TypeAlias = Mapping[Hashable, float]
+
+_FIRST = 200  # observations before the first fit
+_AGAIN = 2.0  # times as many observations as in the last fit, when all is chosen anew
+_LATE = 0.02  # of a window, by which it may be too large before the oldest are forgotten
+
+
+class _Stream:
+    """What is kept: the model, the names of features, and observations as they came, for the next fit."""
+
+    _supervised: ClassVar[bool] = True  # as river asks
+    _role: ClassVar[str]  # of river's base classes
+
+    def __init__(self, model: Any, first: int, again: float | None, window: int | None) -> None:
+        if first < 2 or (window is not None and window < first) or (again is not None and again <= 1):
+            raise ValueError(
+                f"first must be at least 2, window at least as much, and again more than 1: got "
+                f"first={first}, window={window}, again={again}"
+            )
+        self.model, self.first, self.again, self.window = model, first, again, window
+        self.names: list[Hashable] | None = None
+        self._rows: list[list[float]] = []
+        self._seen: list[Any] = []
+        self._fitted_to = 0
+        known = sys.modules.get("river.base")
+        if known is not None:
+            getattr(known, self._role).register(type(self))
+
+    def learn_one(self, x: Features, y: Any) -> None:
+        """Take in an observation: without a refit, unless there are many more than at the last one."""
+        if self.names is None:
+            self.names = sorted(x, key=str)
+        row = self._row(x)
+        if self._is_fitted:
+            self._take_in(row, y)
+        self._rows.append(row)
+        self._seen.append(y)
+        self._drop_old()
+        if len(self._rows) >= (self._again_at if self._is_fitted else self.first) and self._can_fit():
+            self.model.fit(np.array(self._rows), np.array(self._seen))
+            self._fitted_to = len(self._rows)
+
+    def _take_in(self, row: list[float], y: Any) -> None:
+        self.model.partial_fit(np.array([row]), np.array([y]))
+
+    def _drop_old(self) -> None:
+        if self.window is None or len(self._rows) < self.window + max(1, _LATE * self.window):
+            return
+        gone = len(self._rows) - self.window
+        if self._is_fitted:
+            self.model.forget(keep=self.window)
+        del self._rows[:gone], self._seen[:gone]
+
+    def _can_fit(self) -> bool:
+        return True
+
+    @property
+    def _is_fitted(self) -> bool:
+        return self._fitted_to > 0
+
+    @property
+    def _again_at(self) -> float:
+        return np.inf if self.again is None else self.again * self._fitted_to
+
+    def _row(self, x: Features) -> list[float]:
+        """Features in the order of their names; 0 where one is missing, and those that are new left out."""
+        row = [float(x.get(name, 0.0)) for name in self.names or ()]
+        if not np.isfinite(row).all():
+            raise ValueError(f"features must be finite numbers, got {dict(x)}")
+        return row
+
+    def _array(self, x: Features) -> np.ndarray:
+        return np.array([self._row(x)])
+
+
+class StreamingRegressor(_Stream):
+    """Regression of a stream, one observation at a time, with `learn_one` and `predict_one`.
+
+    The first fit is one to `first` observations. Then each costs O(n₀² + r³ log(n/r)), until there are
+    `again` times as many as in the last fit and parameters are chosen anew.
+
+    Parameters
+    ----------
+    model : HCKRegressor or HCKGaussianProcessRegressor, default=None
+        None: an HCKRegressor that chooses its parameters within ``fit_time="fast"``.
+    first : int, default=200
+    again : float or None, default=2.0
+        None: never fit again.
+    window : int or None, default=None
+        How many of the newest observations to keep, up to 2 % more; None for all.
+
+    Examples
+    --------
+    >>> import math
+    >>> from hck import HCKRegressor
+    >>> from hck.estimators.stream import StreamingRegressor
+    >>> inner = HCKRegressor(lengthscale=1.0, alpha=0.01, rank=20, random_state=0)
+    >>> model = StreamingRegressor(inner, first=50)
+    >>> for i in range(120):
+    ...     model.learn_one({"t": i / 20}, math.sin(i / 20))
+    >>> abs(model.predict_one({"t": 5.98}) - math.sin(5.98)) < 0.02
+    True
+    """
+
+    _role = "Regressor"
+
+    def __init__(
+        self,
+        model: HCKRegressor | HCKGaussianProcessRegressor | None = None,
+        *,
+        first: int = _FIRST,
+        again: float | None = _AGAIN,
+        window: int | None = None,
+    ) -> None:
+        super().__init__(HCKRegressor(fit_time="fast") if model is None else model, first, again, window)
+
+    def predict_one(self, x: Features) -> float:
+        """The target of a point: before the first fit the mean of those that were seen, or 0."""
+        if not self._is_fitted:
+            return float(np.mean(self._seen)) if self._seen else 0.0
+        return float(self.model.predict(self._array(x))[0])
+
+
+class StreamingClassifier(_Stream):
+    """Classification of a stream, one observation at a time.
+
+    With `learn_one`, `predict_one` and `predict_proba_one`. Parameters are those of `StreamingRegressor`,
+    with an HCKClassifier as the model. A class that was not there before is taken in when it comes.
+    """
+
+    _role = "Classifier"
+    _multiclass: ClassVar[bool] = True  # as river asks
+
+    def __init__(
+        self,
+        model: HCKClassifier | None = None,
+        *,
+        first: int = _FIRST,
+        again: float | None = _AGAIN,
+        window: int | None = None,
+    ) -> None:
+        super().__init__(HCKClassifier(fit_time="fast") if model is None else model, first, again, window)
+
+    def _take_in(self, row: list[float], y: Any) -> None:
+        classes = self.model.classes_
+        known = None if y in classes else np.append(classes, np.array([y], dtype=classes.dtype))
+        self.model.partial_fit(np.array([row]), np.array([y]), classes=known)
+
+    def _can_fit(self) -> bool:
+        return len(set(self._seen)) > 1
+
+    def predict_one(self, x: Features) -> Any:
+        """The class of a point: before the first fit the most frequent one, or None."""
+        if not self._is_fitted:
+            return Counter(self._seen).most_common(1)[0][0] if self._seen else None
+        return self.model.predict(self._array(x))[0].item()
+
+    def predict_proba_one(self, x: Features) -> dict[Any, float]:
+        """The probability of each class; none before the first observation."""
+        if not self._is_fitted:
+            return {label: count / len(self._seen) for label, count in Counter(self._seen).items()}
+        chances = self.model.predict_proba(self._array(x))[0]
+        return dict(zip(self.model.classes_.tolist(), chances.tolist(), strict=True))

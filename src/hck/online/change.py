@@ -1,0 +1,100 @@
+"""Trees in which some leaves are replaced, or are gone: all on the way to the root is made anew."""
+
+from dataclasses import replace
+
+import torch
+
+from hck.online.node import Frame, Inner, Leaf, Node, Observed, Path, leaves_below, on_the_way
+from hck.online.workshop import Workshop
+
+_HEAVIEST = 0.75  # the share of a node's points that one of its children may have
+
+
+def replaced(workshop: Workshop, root: Inner, fresh: dict[Path, Node | None], few: int = 0) -> Inner:
+    """The tree with other nodes at the ends of some paths; None where a node is gone.
+
+    A node that is left with one child gives its place to it, and one that is left with a few points becomes a
+    leaf. Some node must stay.
+    """
+    if () in fresh:  # all of it
+        return _checked(fresh[()])
+    if len(fresh) == 1 and not few:
+        ((path, node),) = fresh.items()
+        above = list(on_the_way(root, [path]).values())
+        return workshop.chain(_checked_node(node), list(zip(above, path, strict=True))[::-1])[-1]
+    ways = on_the_way(root, list(fresh))
+    fresh, moved = dict(fresh), set[Path]()  # those that have come from further down
+    for depth in reversed(range(1 + max(map(len, ways)))):
+        kept: dict[Path, tuple[Frame, tuple[Node, ...]]] = {}
+        for path, node in ways.items():
+            if len(path) != depth:
+                continue
+            places = {i: fresh.get((*path, i), child) for i, child in enumerate(node.children)}
+            left = {i: child for i, child in places.items() if child is not None}
+            if not left:
+                fresh[path] = None
+            elif len(left) < len(node.children) and path:
+                fresh[path] = next(iter(left.values()))
+                moved.add(path)
+            elif path and sum(child.size for child in left.values()) <= few:
+                below = [leaf for child in left.values() for _, leaf in leaves_below(child)]
+                fresh[path] = replace(below[0], data=Observed.join([leaf.data for leaf in below]).sort())
+                moved.add(path)  # so that it is made by whoever becomes its parent
+            else:
+                for i in left:
+                    if (*path, i) in moved:
+                        left[i] = _below(workshop, left[i], node.frame)
+                kept[path] = _frame_for(node.frame, len(left)), tuple(left.values())
+        fresh.update(zip(kept, workshop.nodes(list(kept.values())), strict=True))
+    return _checked(fresh[()])
+
+
+def _checked_node(node: Node | None) -> Node:
+    if node is None:
+        raise ValueError("a tree must have points")
+    return node
+
+
+def _checked(root: Node | None) -> Inner:
+    if not isinstance(root, Inner):
+        raise ValueError("a tree must have points")
+    return root
+
+
+def _below(workshop: Workshop, node: Node, frame: Frame) -> Node:
+    """A node as the child of another one than before."""
+    if isinstance(node, Leaf):
+        return workshop.leaves([node.data], [frame], [node.key])[0]
+    own = node.frame
+    transfer = workshop.transfers([(own.landmarks, own.factor)], [frame])[0]
+    return workshop.nodes([(replace(own, transfer=transfer), node.children)])[0]
+
+
+def _frame_for(frame: Frame, children: int) -> Frame:
+    """A root that is left with one child sends all points there."""
+    if children == 2 or frame.direction is None:
+        return frame
+    return replace(frame, direction=None, threshold=torch.full_like(frame.threshold, torch.inf))
+
+
+def unbalanced(root: Inner, paths: list[Path] | None, least: int) -> Path | None:
+    """The highest node that is out of balance, of at least so many points, on some ways or, None, anywhere.
+
+    That is one of whose points a child has more than three quarters, or one with a single child.
+    """
+    ways = _larger(root, least) if paths is None else on_the_way(root, paths)
+    for path, node in ways.items():
+        if node.size >= least and max(child.size for child in node.children) > _HEAVIEST * node.size:
+            return path
+    return None
+
+
+def _larger(root: Inner, least: int) -> dict[Path, Inner]:
+    """All inner nodes of at least so many points, the root first."""
+    found: dict[Path, Inner] = {}
+    level: list[tuple[Path, Node]] = [((), root)]
+    while level:
+        inner = [(path, node) for path, node in level if isinstance(node, Inner) and node.size >= least]
+        found.update(inner)
+        level = [((*path, i), child) for path, node in inner for i, child in enumerate(node.children)]
+    return found

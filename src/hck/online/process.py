@@ -1,0 +1,130 @@
+"""A Gaussian process whose observations come and go."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.approximations import TreeKernel
+from hck.backend.random import Random, RandomLike
+from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
+from hck.hierarchy.likelihood import Likelihood, evidence_from_gram, half_covariance
+from hck.online.predictor import OnlinePredictor
+from hck.online.read import inverse_diagonal, predict, variance
+from hck.online.state import State
+from hck.points import PointsLike, as_points_like
+from hck.process import Process
+from hck.process.likelihood import subtracting
+from hck.process.process import Functions
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineProcess:
+    """One version of a `hck.process.Process`, of a state whose right-hand sides are observations and trend.
+
+    What follows from the sweep up, the trend and the likelihood, is there at once; means and variances need
+    what lies on the way to a point. All else is asked of a process that does not change (`settled`).
+    """
+
+    state: State
+    outputs = 1
+
+    @cached_property
+    def evidence(self) -> Likelihood:
+        return evidence_from_gram(self.state.gram.cpu(), self.state.log_determinant, len(self.state))
+
+    @property
+    def log_likelihood(self) -> float:
+        return float(self.evidence.value)
+
+    @property
+    def coefficients(self) -> Tensor:
+        """β (trends, 1)."""
+        return self.evidence.coefficients
+
+    @property
+    def mean(self) -> OnlinePredictor:
+        """x ↦ k_h(x, X) (K_h + noise)⁻¹ (y − H β)."""
+        return OnlinePredictor(self.state, subtracting(self.coefficients))
+
+    def predict(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The mean at new points with the trend's features (points, trends): shape (points,)."""
+        mean = self.mean
+        return (mean(x, verbose) + (trend @ self.coefficients).to(self.state.root.nu))[:, 0]
+
+    @torch.no_grad()
+    def variance(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The variance of the latent function, trend included, at new points: shape (points,)."""
+        points, like = as_points_like(x, self.mean.points), self.state.root.nu
+        own = variance(self.state, points)  # type: ignore[arg-type]
+        explained = predict(self.state, points)[:, 1:].double()  # type: ignore[arg-type]
+        rest = (trend.to(explained) - explained) @ half_covariance(self.evidence.precision).to(explained)
+        return own + rest.square().sum(1).to(like)
+
+    @torch.no_grad()
+    def leave_one_out(self) -> LeftOut:
+        """Every observation predicted from all others."""
+        diagonal, w, b = inverse_diagonal(self.state, np.arange(len(self.state)))
+        rest = (w.double() @ subtracting(self.coefficients).to(w.device)).to(w)
+        along = (w[:, 1:].double() @ half_covariance(self.evidence.precision).to(w.device)).to(w)
+        return leave_one_out(b[:, 0], rest[:, 0], diagonal, along)
+
+    # What needs all of the tree ---------------------------------------------------------------------
+
+    @cached_property
+    def settled(self) -> Process:
+        """The same process, as one that does not change."""
+        blueprint, data = self.state.harvested
+        found, k = self.evidence, self.state.columns
+        every, along = torch.eye(k, dtype=torch.float64, device="cpu"), None
+        if k > 1:
+            along = OnlinePredictor(self.state, every[:, 1:]).settle()
+        known = found.coefficients.to(data.b.device), found.precision.to(data.b.device), self.log_likelihood
+        return Process(TreeKernel(blueprint), data.noise, data.b, self.mean.settle(), along, *known)
+
+    def covariance(self, x: PointsLike, trend: Tensor) -> Tensor:
+        """Between all pairs of new points: shape (points, points)."""
+        return self.settled.covariance(x, trend)
+
+    def sample(self, x: PointsLike, trend: Tensor, count: int, generator: RandomLike = None) -> Tensor:
+        """Latent functions given the observations, at new points: shape (points, count)."""
+        return self.settled.sample(x, trend, count, generator)
+
+    def slope(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The gradient of the mean: shape (points, d)."""
+        return self.settled.slope(x, trend, verbose)
+
+    def slope_variance(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
+        """The variance of the latent function's gradient: shape (points, d)."""
+        return self.settled.slope_variance(x, trend, verbose)
+
+    def functions(self, count: int, random: Random, n_waves: int = 512) -> Functions:
+        """Draws as functions."""
+        return self.settled.functions(count, random, n_waves)
+
+    @property
+    def observations(self) -> Tensor:
+        """Without the trend: shape (n,)."""
+        return self.y[:, 0]
+
+    @property
+    def features(self) -> Tensor:
+        """Of the trend: shape (n, trends)."""
+        return self.y[:, 1:]
+
+    @property
+    def source(self) -> TreeKernel:
+        """The kernel on all points."""
+        return self.settled.source  # type: ignore[return-value]
+
+    @property
+    def y(self) -> Tensor:
+        """Observations and trend (n, 1 + trends), in the order in which they came."""
+        return self.state.harvested[1].b
+
+    @property
+    def noise(self) -> Tensor:
+        """Variances (n,), in the same order."""
+        return self.state.harvested[1].noise
