@@ -31,7 +31,8 @@ def classes():
 
 
 def process(**given):
-    model = HCKGaussianProcessRegressor("matern32", max_iter=2, rank=8, random_state=0, **given).fit(X, y)
+    given = {"kernel": "matern32", "max_iter": 2, "rank": 8, "random_state": 0, **given}
+    model = HCKGaussianProcessRegressor(**given).fit(X, y)
     value, slope = model.log_marginal_likelihood(model.theta_, eval_gradient=True)
     return [*model.predict(NEW, return_std=True), model.sample_posterior(NEW), slope, value]
 

@@ -418,3 +418,12 @@ def test_given_values_have_no_updates():
     model = HCKRegressor("precomputed", alpha=0.1, partition="kernel").fit(X @ X.T, Y)
     with pytest.raises(ValueError, match="updates"):
         model.partial_fit(X[:2] @ X.T, Y[:2])
+
+
+def test_a_fit_after_updates_begins_anew(named):
+    name, model = named
+    y = targets(name)
+    model.partial_fit(X[150:], y[150:]).fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
+    fresh = clone(MODELS[name]).fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
+    np.testing.assert_array_equal(said(model), said(fresh))
+    assert model.drift_ == fresh.drift_

@@ -45,7 +45,7 @@ def ask(model, x=NEW):
 
 def missing(name, model, _):
     x = OTHER.copy()
-    x.iloc[3, 2] = np.nan
+    x.iloc[3, 2] = np.inf
     model.fit(x, targets(name, 40))
 
 
@@ -184,7 +184,7 @@ def test_fit_transform_is_one_fit():
     model = clone(MODELS["components"]).fit(X)
     before = ask(model)
     with pytest.raises(ValueError):
-        model.fit_transform(OTHER.replace(OTHER.iloc[0, 0], np.nan))
+        model.fit_transform(OTHER.replace(OTHER.iloc[0, 0], np.inf))
     np.testing.assert_array_equal(ask(model), before)
     np.testing.assert_allclose(model.fit_transform(X), model.transform(X), atol=1e-8)
 

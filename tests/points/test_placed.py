@@ -42,6 +42,12 @@ class Counting(Placement):
         self.count += 1
         return 2 * x
 
+    def back(self, x, slope):
+        return 2 * slope
+
+    def squared_speed(self, x):
+        return torch.full_like(x, 4.0)
+
     def tensors(self):
         return []
 
@@ -51,6 +57,13 @@ class Circle(Placement):
 
     def __call__(self, x):
         return torch.cat([x.cos(), x.sin()], -1)
+
+    def back(self, x, slope):
+        along, across = slope.split(x.shape[-1], -2)
+        return x.cos()[..., None] * across - x.sin()[..., None] * along
+
+    def squared_speed(self, x):
+        return torch.ones_like(x)
 
     def tensors(self):
         return []

@@ -61,8 +61,8 @@ def test_a_process_with_intervals(page_of, process, data):
 
 def test_a_process_of_two_targets(page_of, data):
     X, y = data[0], np.stack([data[1], 50 * data[1] ** 2], 1)
-    model = HCKGaussianProcessRegressor(rank=32, max_iter=3, random_state=0).fit(X[:200], y[:200])
-    page = Page(page_of(model, X[200:], y[200:]))
+    model = HCKGaussianProcessRegressor("matern32", rank=32, max_iter=3, random_state=0)
+    page = Page(page_of(model.fit(X[:200], y[:200]), X[200:], y[200:]))
     mean, std = model.predict(X[200:], return_std=True, observed=True)
     for name, score in (("NLPD", metrics.nlpd), ("Coverage", metrics.coverage)):
         assert page.row(name)[:2] == [number(score(y[200:, k], mean[:, k], std[:, k])) for k in range(2)]

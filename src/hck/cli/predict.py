@@ -124,7 +124,8 @@ def _by_target(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Columns of each target, where there are several."""
     if found["prediction"].ndim == 1:
         return found
-    return {f"{name}_{k}": column for name, value in found.items() for k, column in enumerate(value.T)}
+    targets = range(found["prediction"].shape[1])
+    return {f"{name}_{k}": value[:, k] for k in targets for name, value in found.items()}
 
 
 def has_intervals(model: Estimator, level: float) -> bool:

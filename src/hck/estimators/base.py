@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags, check_array
+from sklearn.utils import Tags, check_array, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
@@ -176,6 +176,7 @@ class HCKEstimator(BaseEstimator):
     def _validate_vectors(self, X: PointsLike, reset: bool) -> PointsLike:
         """Check points that are no objects; with `reset`, remember number and names of features."""
         gaps = reset or (self._columns_in is not None and self._columns_in.means is not None)
+        gaps = gaps and get_tags(self).input_tags.allow_nan
         if not isinstance(X, Tensor):
             X = check_sparse(X) if sp.issparse(X) else X
             finite: bool | str = "allow-nan" if gaps and not sp.issparse(X) else True

@@ -147,8 +147,7 @@ class DiskRidge(BranchedRidge):
 
     def _adopt(self, job: Job, known: dict[str, Any]) -> None:
         """Become what a finished job has found."""
-        if known["class"] != type(self).__name__:
-            raise ValueError(f"{job.folder} holds a {known['class']}, not a {type(self).__name__}")
+        _check_class(known, type(self), job)
         # a model that was trained on a GPU may be opened without one
         self._known = known | {"plan": replace(known["plan"], device=str(job.device))}
         self._pieces = Pieces(job, resolve_budget(self.memory_budget, torch.device("cpu")) // 4)
@@ -209,6 +208,7 @@ class DiskRidge(BranchedRidge):
         if not job.has(MODEL):
             raise FileNotFoundError(f"{folder} holds no finished model")
         known = _checked(job, job.load(MODEL))
+        _check_class(known, cls, job)
         model = cls(**{**known["parameters"], "memory_budget": memory_budget, "device": device})
         model.folder = folder
         model._adopt(job, known)
@@ -226,6 +226,12 @@ _MADE_OF = {
     **{"class": str, "parameters": dict[str, Any], "plan": Plan, "selection": Selection},
     **{"coding": Coding, "shape": tuple[int, int], "names": list[str] | None, "is_vector": bool},
 }
+
+
+def _check_class(known: dict[str, Any], kind: type, job: Job) -> None:
+    """Raise ValueError unless a job has made an estimator of some kind."""
+    if known["class"] != kind.__name__:
+        raise ValueError(f"{job.folder} holds a {known['class']}, not a {kind.__name__}")
 
 
 def _checked(job: Job, known: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from hck.estimators.base import HCKEstimator, device_of
 from hck.estimators.online_process import OnlineProcessEstimator, check_variances, raw_coefficients
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
 from hck.estimators.process_learning import Bounds
-from hck.estimators.updating import check_updatable
+from hck.estimators.updating import check_updatable, start_anew
 from hck.persistence.classes import saved
 from hck.points import check_kernel, features_of, own
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
@@ -231,6 +231,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         self.residuals_ = [each.mean.residuals for each in members if isinstance(each.mean, ExactPredictor)]
         self.trees_ = [each.source.tree for each in members if each.source.tree is not None]
         self.posterior_, self._space, self._trend, self._units = posterior, chosen.space, trend, units
+        start_anew(self)
         return self
 
     def _choose_units(self, y: np.ndarray, noise_is_known: bool) -> Units | None:

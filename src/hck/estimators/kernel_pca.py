@@ -277,7 +277,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         if not isinstance(points, DensePoints) or self._ties() is not None:
             raise ValueError(
                 "fit_inverse_transform=True needs dense points of numbers: neither sparse data, categories, "
-                "dates nor missing values"
+                "dates nor missing values (NaN)"
             )
         if np.ndim(self.lengthscale) or make_kernel(self.kernel, self.lengthscale).stretch() is not None:
             raise ValueError(

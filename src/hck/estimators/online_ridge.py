@@ -11,7 +11,7 @@ from torch import Tensor
 from hck.conformal import LeftOutErrors
 from hck.estimators.parameters import Weights
 from hck.estimators.ridge import RidgeEstimator
-from hck.estimators.training import check_sample_weight, check_size
+from hck.estimators.training import Fitted, check_sample_weight, check_size
 from hck.estimators.updating import (
     Trees,
     as_columns,
@@ -22,6 +22,7 @@ from hck.estimators.updating import (
     oldest,
     places_of,
     start,
+    start_anew,
 )
 from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import lay_out, resolve_jitter
@@ -45,6 +46,10 @@ class OnlineRidge(RidgeEstimator):
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
         check_loaded(self, len(self._used))
+
+    def _keep(self, fitted: Fitted) -> None:
+        super()._keep(fitted)
+        start_anew(self)
 
     # Updates ----------------------------------------------------------------------------------------
 
@@ -130,12 +135,12 @@ class OnlineRidge(RidgeEstimator):
         check_updatable(self)
         if hasattr(self, "_online"):
             return self._online
+        if losses := getattr(self, "losses_", []):
+            raise ValueError(
+                f"updates are for loss='squared', not {losses[0]!r}: use `fit` with all observations"
+            )
         if not hasattr(self, "_targets"):
             raise ValueError("this model was saved without its targets, by an earlier version: fit it again")
-        if self.losses_:
-            raise ValueError(
-                f"updates are for loss='squared', not {self.losses_[0]!r}: use `fit` with all observations"
-            )
         b, weight = torch.from_numpy(self._targets), self._weight
         chosen = isinstance(self.alpha, str)
         mean = float(weight.mean()) if chosen and weight is not None else 1.0

@@ -225,7 +225,9 @@ class RidgeEstimator(HCKEstimator):
         self._left_out = fitted.left_out
         self._used = fitted.weighed.rows
         self._weight = fitted.weighed.weights
-        self._targets = fitted.weighed.y.numpy()
+        self.__dict__.pop("_targets", None)
+        if not fitted.losses:  # of which alone there are updates
+            self._targets = fitted.weighed.y.numpy()
         if self._is_precomputed():
             self._given_values.forget()
 

@@ -19,6 +19,7 @@ from hck.partition import Landmarks, Tree, known_partitions
 from hck.partition.hyperplane import HyperplaneCutter
 
 _FEW = 1000  # observations whose left-out loss is compared
+_OF_UPDATES = ("_online", "_first_new", "_n_recent", "_grown_by", "_unit_weight")  # attributes
 
 
 def positions_of(indices: ArrayLike, n: int) -> np.ndarray:
@@ -80,6 +81,12 @@ def check_updatable(model: HCKEstimator) -> None:
             f"updates need a tree that is cut by hyperplanes, but partition={partition!r}: use one of "
             f"{', '.join(map(repr, names))}"
         )
+
+
+def start_anew(model: HCKEstimator) -> None:
+    """Know nothing of updates any more: another fit begins."""
+    for name in _OF_UPDATES:
+        model.__dict__.pop(name, None)
 
 
 def check_loaded(model: HCKEstimator, n: int) -> None:

@@ -161,8 +161,8 @@ class Stationary(Kernel):
         --------
         >>> import torch
         >>> from hck.kernels import Gaussian
-        >>> Gaussian(3.0).before(torch.tensor([1.0, 10.0])).lengthscale.tolist()
-        [3.0, 0.3]
+        >>> Gaussian(3.0).before(torch.tensor([1.0, 8.0])).lengthscale.tolist()
+        [3.0, 0.375]
         """
         if self.metric is not None:
             return self._with({"metric": self.metric * factor.to(self.metric)[:, None]})

@@ -25,7 +25,7 @@ from hck.selection.work import Effort
 
 MOST_FEATURES = 4096  # of which any metric but one lengthscale is learned
 MOST_LENGTHSCALES = 256
-_MOST_ROWS = 128  # features of which a matrix is learned as they are
+MOST_ROWS = 128  # features of which a matrix is learned as they are
 _DIRECTIONS = 64  # of more features
 _SAMPLE = 4000  # points by which directions are found
 _RATE, _MATRIX_RATE = 0.15, 0.015
@@ -52,8 +52,8 @@ class Course:
         assert isinstance(points, DensePoints)
         if points.n_features <= MOST_LENGTHSCALES:
             unit = torch.from_numpy(1 / start_lengthscales(points, self.contest.ties))
-            found = self._learned(data, unit, points.n_features <= _MOST_ROWS)
-        if points.n_features > _MOST_ROWS:
+            found = self._learned(data, unit, points.n_features <= MOST_ROWS)
+        if points.n_features > MOST_ROWS:
             directions = principal(points, 1 / first.kernel.parameters()["lengthscale"])
             data = replace(data, points=DensePoints(points.x @ directions.to(points.x)))
             found += self._learned(data, directions.new_ones(directions.shape[1]), True, directions)
@@ -102,7 +102,7 @@ class Course:
         alpha, points = self.alpha, self.comparison.some.points
         ridge = metric.alpha * mean_variance(kernel, points) if alpha is None else alpha
         form += ", learned near and far" if metric.mixed else ""
-        return Candidate(kernel, ridge, f"{name} with {form}", name, many=True)
+        return Candidate(kernel, ridge, f"{name} with {form}", name, many=directions is None)
 
 
 def principal(points: DensePoints, unit: float | Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from hck.hierarchy.blueprint import mean_variance
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.registry import KernelLike
 from hck.points import DensePoints
-from hck.selection.anisotropic import MOST_FEATURES, Course
+from hck.selection.anisotropic import MOST_FEATURES, MOST_ROWS, Course
 from hck.selection.candidate import Candidate, Given, Selection, Shape
 from hck.selection.contest import Contest
 from hck.selection.isotropic import Units, isotropic
@@ -33,6 +33,7 @@ _SCOUTS = 4000  # observations on which the ridge of a kernel that is given is l
 _PART = 0.7  # of the work that is left, since left-out values take as much again as this leaves
 _SMALLEST, _MEETING = 192, 768  # sizes of leaves where candidates meet
 _TREES = 4  # there: what a forest makes good, such as cuts through many features that matter, must not count
+_FEW = 2  # kernels that learn a metric for many features
 _BLENDED = 3  # candidates at most whose predictions are averaged
 _REFINED = 20_000  # observations on which the ridge of approximations without a tree is chosen
 
@@ -111,6 +112,8 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
     notes.append(f"one lengthscale: {time.perf_counter() - start:.1f} s")
     several = isinstance(points, DensePoints) and 1 < points.n_features <= MOST_FEATURES
     names = [name for name in names if can_learn(name)]
+    if isinstance(points, DensePoints) and points.n_features > MOST_ROWS:  # where each kernel costs more
+        names = [each.name for each in found if each.name in names][:_FEW]
     if several and names:
         begin = time.perf_counter()
         course = Course(contest, comparison, names, alpha, effort)

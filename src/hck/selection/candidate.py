@@ -45,7 +45,7 @@ class Candidate:
     origin: str  # how it was found
     name: str = ""  # of the kernel
     loss: float = np.nan  # on left-out observations: squared error relative to the variance, or −log p(class)
-    many: bool = False  # lengthscales
+    many: bool = False  # lengthscales, by which features can be singled out
     weight: float = 0.0  # in the mean of several
 
 
