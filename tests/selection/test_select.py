@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from hck.errors import NotPositiveDefiniteError
@@ -14,7 +15,7 @@ from hck.selection import Candidate, Observations
 from hck.selection.anisotropic import Course
 from hck.selection.auto import given_kernel, meet, refined_alpha, select
 from hck.selection.candidate import Given, Shape
-from hck.selection.contest import Contest
+from hck.selection.contest import Contest, is_series
 from hck.selection.isotropic import isotropic, typical_distance
 from hck.selection.loss import SquaredError
 from hck.selection.tuning import stretched, tune, tune_ridge
@@ -167,6 +168,16 @@ def test_of_many_features_a_metric_of_low_rank_is_learned():
     found = Course(here, comparison, ["matern32"], None, effort).metrics(first)
     assert all(each.kernel.metric.shape == (300, 64) for each in found)
     assert min(each.loss for each in found) < 0.5 * first.loss
+
+
+def test_rows_that_were_not_shuffled():
+    rng = np.random.default_rng(0)
+    walk = np.cumsum(rng.normal(size=(1000, 3)), 0)
+    assert is_series(as_points(walk))
+    assert not is_series(as_points(rng.permutation(walk)))
+    assert not is_series(as_points(walk[:100]))  # too few to tell
+    assert not is_series(as_points(np.ones((1000, 3))))
+    assert not is_series(as_points(sp.csr_array(walk)))
 
 
 # What counts ---------------------------------------------------------------------------------------------

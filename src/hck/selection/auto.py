@@ -62,7 +62,7 @@ def select(given: Given, contest: Contest, units: Units) -> Selection:
         best.kernel, best.alpha, **asdict(shape), candidates=met, notes=notes, approximation=name
     )
     if blends:
-        alike = [each for each in met[1:] if _joins(each, best, contest.loss.margin)]
+        alike = [each for each in met[1:] if _joins(each, best, contest.margin)]
         found.blend = [best, *alike][:_BLENDED]
     found.seconds = time.perf_counter() - start
     return found
@@ -112,8 +112,8 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
     notes.append(f"one lengthscale: {time.perf_counter() - start:.1f} s")
     several = isinstance(points, DensePoints) and 1 < points.n_features <= MOST_FEATURES
     names = [name for name in names if can_learn(name)]
-    if isinstance(points, DensePoints) and points.n_features > MOST_ROWS:  # where each kernel costs more
-        names = [each.name for each in found if each.name in names][:_FEW]
+    if isinstance(points, DensePoints) and points.n_features > MOST_ROWS:  # where each candidate costs more
+        names, found = [each.name for each in found if each.name in names][:_FEW], found[:1]
     if several and names:
         begin = time.perf_counter()
         course = Course(contest, comparison, names, alpha, effort)
@@ -122,7 +122,7 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
     begin = time.perf_counter()
     if len(found) > 1:
         found = meet(contest, found, (1.0,), 0.2 * work)
-    found = _simplest_first(found, contest.loss.margin, notes)
+    found = _simplest_first(found, contest.margin, notes)
     best = found[0]
     if alpha is None:
         best = meet(contest, [replace(best)], AROUND, 0.1 * work)[0]

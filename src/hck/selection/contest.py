@@ -11,7 +11,7 @@ from hck.backend.random import as_random
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.kernel import HierarchicalKernel
 from hck.kernels import Kernel
-from hck.points import VectorPoints
+from hck.points import DensePoints, Points, VectorPoints
 from hck.preparation.ties import Ties
 from hck.selection.candidate import Shape
 from hck.selection.left_out import left_out_of
@@ -24,6 +24,11 @@ from hck.settings import Settings
 FLAT = ("compositional", "independent")  # whose trees are as flat where kernels are compared
 _HELD_OUT = (0.3, 6000)  # of the observations: this part, and the most
 _REGIONS = 4  # that a comparison is made in
+_FEWEST, _PAIRS, _ALIKE = (
+    200,
+    1000,
+    0.6,
+)  # rows that can be a series, pairs to look at, and how many are alike
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,11 @@ class Contest:
     held: np.ndarray | None = None  # None: all
     pace: float = 0.0  # operations per second of what was compared last
 
+    @property
+    def margin(self) -> float:
+        """By what part lengthscales per feature have to lower the loss to be preferred to one."""
+        return self.loss.margin_of_series if is_series(self.data.points) else self.loss.margin
+
     def hold_out(self) -> None:
         """Hold some rows out."""
         n, (part, most) = len(self.data), _HELD_OUT
@@ -121,3 +131,18 @@ class Contest:
         parts = regions(points, -(-size // _REGIONS), as_random(self.rng.randint(2**31 - 1)))
         few = self.rng.permutation(len(parts))[:_REGIONS]
         return np.sort(torch.cat([parts[i] for i in few]).cpu().numpy())
+
+
+def is_series(points: Points) -> bool:
+    """Whether rows that follow each other are alike in some feature, as in series that nobody has shuffled.
+
+    That is so if the feature's correlation with that of the next row is large.
+    """
+    if not isinstance(points, DensePoints) or len(points) < _FEWEST:
+        return False
+    count = min(_PAIRS, len(points) - 1)
+    first = torch.linspace(0, len(points) - 2, count, dtype=torch.float64, device=points.device).long()
+    both = torch.stack([points.x[first], points.x[first + 1]]).double()
+    both = both - both.mean(1, keepdim=True)
+    spread = both.square().mean(1).prod(0).sqrt()
+    return bool((both.prod(0).mean(0) > _ALIKE * spread).any())

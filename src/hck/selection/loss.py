@@ -24,7 +24,10 @@ class Loss(ABC):
         How much each of them counts.
     """
 
-    margin: float = 0.0  # by what part lengthscales per feature have to lower the loss to be preferred to one
+    # By what part lengthscales per feature have to lower the loss to be preferred to one; and where rows that
+    # follow each other are alike, so that left-out ones have neighbours of the same time or place.
+    margin: float = 0.0
+    margin_of_series: float = 0.0
 
     def __init__(self, observed: np.ndarray, weight: np.ndarray | None = None) -> None:
         self.observed = observed
@@ -60,9 +63,8 @@ class SquaredError(Loss):
 class LogLoss(Loss):
     """The mean of −log p(class) of classes' numbers (n,), after calibration; maybe weighted."""
 
-    # Lengthscales are learned as if ±1 were Gaussian, so that they fit labels too closely; where later data
-    # differ from earlier ones (ijcnn1), that is not seen on observations of the same time.
-    margin = 0.32
+    # Lengthscales are learned as if ±1 were Gaussian, so that they fit labels too closely.
+    margin, margin_of_series = 0.05, 0.5
 
     def __call__(self, predicted: np.ndarray) -> float:
         return Calibration.fit(predicted, self.observed, self.weight).loss
@@ -73,7 +75,7 @@ class InUnits(Loss):
 
     def __init__(self, loss: Loss, spread: np.ndarray, centre: np.ndarray) -> None:
         self.loss, self.spread, self.centre = loss, spread, centre
-        self.margin = loss.margin
+        self.margin, self.margin_of_series = loss.margin, loss.margin_of_series
 
     @property
     def plain(self) -> Loss:
