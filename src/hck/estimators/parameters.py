@@ -52,7 +52,8 @@ kernel : str, Kernel or callable, default="auto"
 lengthscale : "auto", float, array-like of shape (n_features,) or None, default="auto"
     σ of a named kernel: one number, or one per feature; None means 1. ``"auto"``: one for all, one per
     feature, or a matrix that is learned as the kernel's metric, whichever predicts held-out observations
-    better (for classes: better by three tenths, since labels are not Gaussian).
+    better (for classes: better by a twentieth, since labels are not Gaussian, or by half where rows were not
+    shuffled).
 alpha : "auto" or float, default="auto"
     λ ≥ 0, the ridge: larger is smoother. ``"auto"``: chosen on left-out observations, for points of mean
     weight.
