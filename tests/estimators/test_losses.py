@@ -164,7 +164,7 @@ def test_weights_count_as_copies():
 
 
 def test_classes_without_weight_are_named():
-    with pytest.raises(ValueError, match="all points of a class have weight 0"):
+    with pytest.raises(ValueError, match="a class has no points, or all of weight 0"):
         HCKClassifier(**TREES, loss="logistic").fit(X, HALF, sample_weight=HALF.astype(float))
 
 
@@ -295,3 +295,35 @@ def test_on_a_gpu(loss):
     here = HCKClassifier(**TREES, loss=loss).fit(X, THREE).decision_function(NEW)
     there = HCKClassifier(**TREES, loss=loss, device="cuda").fit(X, THREE).decision_function(NEW)
     np.testing.assert_allclose(here, there, atol=1e-4)
+
+
+# Classes that are not there, and steps that lead nowhere --------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_classes_without_points(loss):
+    labels = np.array(["a", "b", "c"])[np.arange(len(X)) % 3]
+    for classes in (["a", "b", "c", "d"], ["a", "aa", "b", "c"]):
+        with pytest.raises(ValueError, match="needs points of each class"):
+            HCKClassifier(**TREES, loss=loss).partial_fit(X, labels, classes=classes)
+    model = HCKClassifier(**TREES, loss="auto").partial_fit(X, labels, classes=["a", "b", "c", "d"])
+    assert model.predict_proba(X).shape == (len(X), 4)
+
+
+@pytest.mark.parametrize("approximation", ["nystrom", "fourier"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_softmax_of_few_features(approximation, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(300, 3))
+    labels = np.digitize(np.sin(x[:, 0]) + x[:, 1] ** 2 + 0.1 * rng.normal(size=300), [0.3, 1.2])
+    given = {"lengthscale": 1.0, "alpha": 1e-3, "rank": 8, "random_state": seed}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = HCKClassifier(approximation=approximation, loss="logistic", **given).fit(x, labels)
+    assert np.isfinite(model.predict_proba(x)).all()
+
+
+@pytest.mark.parametrize("loss", ["poisson", "tweedie"])
+def test_intervals_of_amounts_are_not_negative(loss):
+    lower = HCKRegressor(**TREES, loss=loss).fit(X, COUNTS).predict(X, interval=0.9)[1]
+    assert lower.min() == 0

@@ -105,7 +105,7 @@ def predictions(
 def _predictions(model: Estimator, X: "Features", level: float) -> dict[str, np.ndarray]:
     if hasattr(model, "classes_"):
         found = {"prediction": model.predict(X)}
-        if getattr(model, "calibration_", None) is not None:
+        if getattr(model, "calibration_", None) is not None or hasattr(model, "posteriors_"):
             proba = model.predict_proba(X)
             found |= {f"p_{name}": proba[:, k] for k, name in enumerate(model.classes_)}
         return found

@@ -77,7 +77,8 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         super()._validate_loaded()
         count = check_classes(self.classes_)
         columns = 1 if count == 2 else count
-        require(self.forest_.columns == columns, f"classes_ are {count}, but the model has {columns} columns")
+        found = self.forest_.columns
+        require(found == columns, f"classes_ are {count}, but the model has {found} columns")
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: PointsLike, y: TargetsLike, sample_weight: Weights = None) -> "HCKClassifier":
@@ -114,10 +115,10 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
                 f"{type(self).__name__} needs at least two classes, but y has one class only: {classes[0]!r}"
             )
         problems = None
-        if self.loss != "squared":
+        if self.loss != "squared" and not (self.loss == "auto" and len(np.unique(code)) < len(classes)):
             refuse_zero(self.alpha)
             name = "logistic" if self.loss == "auto" else str(self.loss)
-            problems = partial(problems_of_classes, name, code)
+            problems = partial(problems_of_classes, name, len(classes), code)
         fitted = self._train(X, given, signs(code, len(classes)), sample_weight, code, problems)
         others, weighed, calibration, errors = fitted.left_out, fitted.weighed, None, None
         if others is not None:
@@ -219,7 +220,8 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         Returns
         -------
         ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
-            NaN for columns that are categories. A tensor on X's device if X is a tensor.
+            NaN for columns that are categories; where a value is missing, the slope at the mean that takes
+            its place. A tensor on X's device if X is a tensor.
 
         Examples
         --------

@@ -83,11 +83,16 @@ def problems_of_numbers(
     return tuple(Problem.of(loss, column, weight) for loss in losses for column in columns)
 
 
-def problems_of_classes(loss: str, code: np.ndarray, rows: np.ndarray, weight: Tensor | None) -> Problems:
+def problems_of_classes(
+    loss: str, count: int, code: np.ndarray, rows: np.ndarray, weight: Tensor | None
+) -> Problems:
     """A problem of all classes together, or one against all others for each; of some rows."""
-    y, count = torch.tensor(code[rows], dtype=torch.int64, device="cpu"), int(code.max()) + 1
+    y = torch.tensor(code[rows], dtype=torch.int64, device="cpu")
     if len(np.unique(code[rows])) < count:
-        raise ValueError(f"all points of a class have weight 0: loss={loss!r} needs points of each class")
+        raise ValueError(
+            f"a class has no points, or all of weight 0: loss={loss!r} needs points of each class; "
+            "loss='squared' does not"
+        )
     if loss == "logistic":
         return (Problem.of(Logistic(count), y, weight),)
     which = range(1, 2) if count == 2 else range(count)

@@ -256,6 +256,8 @@ class HCKRegressor(RegressorMixin, OnlineRidge):
             raise ValueError("several quantiles are intervals already: use the columns of predict(X)")
         half = half_widths(self, X, interval)  # first: it may be refused
         parts = around(self._observable(self._evaluate(X)), half)
+        if losses := self._losses():
+            parts = tuple(each.clip(losses[0].lowest) for each in parts)  # what can be observed
         return tuple(each[:, 0] for each in parts) if self._one_target else parts
 
     def predict_gradient(self, X: PointsLike) -> Predictions:
@@ -272,7 +274,8 @@ class HCKRegressor(RegressorMixin, OnlineRidge):
         Returns
         -------
         ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_targets)
-            NaN for columns that are categories. A tensor on X's device if X is a tensor.
+            NaN for columns that are categories; where a value is missing, the slope at the mean that takes
+            its place. A tensor on X's device if X is a tensor.
 
         Raises
         ------

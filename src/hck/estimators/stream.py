@@ -81,9 +81,12 @@ class _Stream:
 
     def _row(self, x: Features) -> list[float]:
         """Features in the order of their names; 0 where one is missing, and those that are new left out."""
-        row = [float(x.get(name, 0.0)) for name in self.names or ()]
+        try:
+            row = [float(x.get(name, 0.0)) for name in self.names or ()]
+        except (TypeError, ValueError):
+            row = [np.nan]
         if not np.isfinite(row).all():
-            raise ValueError(f"features must be finite numbers, got {dict(x)}")
+            raise ValueError(f"features of a stream must be finite numbers, got {dict(x)}")
         return row
 
     def _array(self, x: Features) -> np.ndarray:

@@ -1,5 +1,6 @@
 """What a loss is: a convex function of a prediction, with what Newton's method needs of it."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ class Loss(ABC):
     name: ClassVar[str]
     smooth: ClassVar[bool] = True  # whether `curvature` says something
     exact: ClassVar[bool] = True  # whether `curvature` is that of all directions, or only bounds it
+    lowest: ClassVar[float] = -math.inf  # observation that there can be
 
     @property
     def columns(self) -> int:

@@ -138,7 +138,10 @@ class _Step:
         before, enough = float((rest * direction.f).sum()), tolerance * float(right.norm())
         for _ in range(_TURNS):
             image = self.problem.bend(self.f, direction.f) + self.alpha * direction.w
-            length = before / float((direction.f * image).sum())
+            curvature = float((direction.f * image).sum())
+            if not (curvature > 0 and before > 0):  # nothing is left but rounding
+                break
+            length = before / curvature
             found, rest = found.plus(length, direction), rest - length * image
             if not float(rest.norm()) > enough:
                 break
@@ -169,7 +172,10 @@ def _along(problem: Problem, alpha: float, here: _Function, towards: _Function) 
         low, at_low, high, tries = high, at_high, 2 * high, tries + 1
         at_high = slope(high) * sign
     for turn in range(_TRIES):
-        middle = low + (high - low) * at_low / (at_low - at_high)  # the secant, and a half every third time
+        rise = at_low - at_high
+        middle = (
+            low + (high - low) * at_low / rise if rise else low
+        )  # the secant, and a half every third time
         if turn % 3 == 2 or not min(low, high) < middle < max(low, high):
             middle = (low + high) / 2
         value = slope(middle) * sign

@@ -152,6 +152,7 @@ class Tweedie(Loss):
     """
 
     power: float = 1.5
+    lowest = 0.0
     name: ClassVar[str] = "tweedie"
 
     def __post_init__(self) -> None:
