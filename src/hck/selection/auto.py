@@ -110,11 +110,10 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
     comparison = contest.compare_on(effort.scouts, SCOUTING)
     found = isotropic(comparison, names, units, alpha, effort.tries + 4)
     notes.append(f"one lengthscale: {time.perf_counter() - start:.1f} s")
-    several = isinstance(points, DensePoints) and 1 < points.n_features <= MOST_FEATURES
     names = [name for name in names if can_learn(name)]
-    if isinstance(points, DensePoints) and points.n_features > MOST_ROWS:  # where each candidate costs more
-        names, found = [each.name for each in found if each.name in names][:_FEW], found[:1]
-    if several and names:
+    if names and isinstance(points, DensePoints) and 1 < points.n_features <= MOST_FEATURES:
+        if points.n_features > MOST_ROWS:  # where each candidate costs more
+            names, found = [each.name for each in found if each.name in names][:_FEW], found[:1]
         begin = time.perf_counter()
         course = Course(contest, comparison, names, alpha, effort)
         found = [*course.metrics(found[0]), *found[:2]]
