@@ -160,7 +160,8 @@ class OnlineRidge(RidgeEstimator):
         blend, count = [each for each in self.selection_.blend if each.weight > 0], len(self.forest_.members)
         if not blend:
             return [self.selection_.alpha] * count
-        return [each.alpha for each in blend for _ in range(count // len(blend))]
+        # models of earlier versions have as many trees of each
+        return [each.alpha for each in blend for _ in range(each.n_trees or count // len(blend))]
 
     def _go_on(self, states: list[State]) -> None:
         """Set what belongs to other versions."""

@@ -25,8 +25,8 @@ class Shape:
 class Given:
     """What an estimator is given of what can be chosen; None is to be chosen.
 
-    A kernel may also be the name of one, whose lengthscales are chosen, or "auto". With `blends`, predictions
-    of several candidates may be averaged.
+    A kernel may also be the name of one, whose lengthscales are chosen, or "auto". With `blends`, several
+    candidates may share the trees.
     """
 
     kernel: Kernel | str
@@ -47,6 +47,8 @@ class Candidate:
     loss: float = np.nan  # on left-out observations: squared error relative to the variance, or −log p(class)
     many: bool = False  # lengthscales, by which features can be singled out
     weight: float = 0.0  # in the mean of several
+    n_trees: int = 0  # that are its own, of the forest that is this mean
+    predicted: np.ndarray | None = None  # where it met others, (counted, columns), until all is chosen
 
 
 @dataclass
@@ -62,7 +64,7 @@ class Selection:
     candidates : list of Candidate
         Those that met in the end, the best first.
     blend : list of Candidate
-        Those whose predictions are averaged, with their weights, if there are several.
+        Those that share the trees, if there are several, with their weights in the mean.
     notes : list of str
         What was done.
     seconds : float
@@ -96,6 +98,6 @@ class Selection:
             lines.append("loss on left-out observations:")
             lines += [f"  {c.loss:.5f}  {c.origin}, alpha {c.alpha:.3g}" for c in self.candidates]
         if len(self.blend) > 1:
-            lines.append("weights in the mean that predicts left-out observations best:")
-            lines += [f"  {c.weight:.3f}  {c.origin}" for c in self.blend]
+            lines.append("weights in the mean that predicts left-out observations best, and trees:")
+            lines += [f"  {c.weight:.3f}  {c.n_trees}  {c.origin}" for c in self.blend]
         return "\n".join([*lines, *self.notes, f"chosen in {self.seconds:.1f} s"])
