@@ -90,7 +90,8 @@ class Selection:
         shape = f"{self.n_trees} × {self.approximation}, rank {self.rank}"
         if self.approximation == "hierarchical":
             leaf_size = self.leaf_size or self.rank
-            shape = f"{self.n_trees} trees with leaves of {leaf_size} points and rank {self.rank}"
+            trees = "1 tree" if self.n_trees == 1 else f"{self.n_trees} trees"
+            shape = f"{trees} with leaves of {leaf_size} points and rank {self.rank}"
         lines = [f"kernel {self.kernel}, alpha {self.alpha:.3g}", shape]
         if self.candidates:
             lines.append("loss on left-out observations:")
