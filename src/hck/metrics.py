@@ -173,6 +173,8 @@ def calibration_curve(
 
     Parameters
     ----------
+    y, mean, std : array-like of shape (n,)
+        Observations, predictions, and standard deviations of observations, noise included.
     levels : int or array-like, default=19
         The levels, between 0 and 1, or how many, evenly spaced.
 
@@ -308,7 +310,12 @@ def reliability_curve(
 def calibration_error(happened: ArrayLike, probability: ArrayLike, bins: int = 10) -> float:
     """The mean difference between probabilities and how often events happened, over bins.
 
-    Parameters are those of `reliability_curve`.
+    Parameters
+    ----------
+    happened : array-like of bool of shape (n,)
+    probability : array-like of shape (n,)
+    bins : int, default=10
+        As in `reliability_curve`.
 
     Examples
     --------

@@ -74,7 +74,7 @@ def assemble_forest(trunks: list[Trunk], pieces: list[list[Piece]]) -> list[Tree
     >>> import numpy as np
     >>> from hck.outofcore import DiskHCKRegressor
     >>> X = np.random.default_rng(0).uniform(size=(500, 2))
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
     ...     model = DiskHCKRegressor("gaussian", lengthscale=1.0, alpha=0.1, rank=8, n_trees=2, folder=folder)
     ...     local = model.fit(X, X[:, 0]).to_local()  # puts the branches of both trees together
     >>> [tree.n_points for tree in local.trees_]

@@ -25,6 +25,8 @@ def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | N
 
     Parameters
     ----------
+    blueprint : Blueprint
+        Of K_h.
     noise : float or Tensor of shape (n,)
         λ, or a variance for each point.
     b : Tensor of shape (n,) or (n, columns)

@@ -38,7 +38,15 @@ class Given:
 
 @dataclass
 class Candidate:
-    """A kernel and a ridge, and how well they do."""
+    """A kernel and a ridge, and how well they do.
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> from hck.selection import Candidate
+    >>> Candidate(Gaussian(0.5), alpha=0.1, origin="one lengthscale").loss  # until it has competed
+    nan
+    """
 
     kernel: Kernel
     alpha: float
@@ -68,6 +76,15 @@ class Selection:
     seconds : float
         That selection took.
     approximation : str
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> from hck.selection import Selection
+    >>> print(Selection(Gaussian(0.5), alpha=0.1, n_trees=1, leaf_size=200, rank=25))
+    kernel Gaussian(lengthscale=0.5), alpha 0.1
+    1 tree with leaves of 200 points and rank 25
+    chosen in 0.0 s
     """
 
     kernel: Kernel
