@@ -64,3 +64,16 @@ def test_parameters_are_named(name):
     said = {word.strip(" *") for line in lines for word in line.partition(" : ")[0].split(",")}
     missing = [each for each in inspect.signature(PUBLIC[name]).parameters if each not in said]
     assert not missing, f"{name} does not say what {', '.join(missing)} is"
+
+
+def methods():
+    """Those of the estimators that are hck's own, `fit` apart: it is part of the class's example."""
+    for estimator in (thing for name in hck.__all__ if hasattr(thing := getattr(hck, name), "fit")):
+        for name, method in inspect.getmembers(estimator, inspect.isfunction):
+            if not name.startswith("_") and name != "fit" and method.__module__.startswith("hck."):
+                yield pytest.param(method, id=f"{estimator.__name__}.{name}")
+
+
+@pytest.mark.parametrize("method", list(methods()))
+def test_methods_of_estimators_have_an_example(method):
+    assert ">>> " in section(method, "Examples")

@@ -17,6 +17,7 @@ def quick(monkeypatch):
     """Fewer points, and no window."""
     monkeypatch.setenv("HCK_FAST", "1")
     mpl.use("Agg")
+    plt.close("all")  # what other tests have left
     yield
     plt.close("all")
 

@@ -42,7 +42,7 @@ kinds = {
     "fourier": "Fourier features",
 }
 with style():
-    fig, axes = plt.subplots(4, 1, figsize=(6.4, 7.6), sharex=True, sharey=True)
+    fig, axes = plt.subplots(4, 1, figsize=(5.2, 7), sharex=True, sharey=True)
     for ax, (kind, name), colour in zip(axes, kinds.items(), PALETTE[:4], strict=True):
         model = HCKRegressor(
             "matern32", approximation=kind, lengthscale=0.1, alpha=0.1, rank=24, random_state=0

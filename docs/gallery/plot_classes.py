@@ -34,7 +34,7 @@ print(f"accuracy on new points: {model.score(X_new, y_new):.3f}")
 across, up = np.meshgrid(np.linspace(-2, 3, 150), np.linspace(-1.7, 2.2, 120))
 p = model.predict_proba(np.c_[across.ravel(), up.ravel()])[:, 1].reshape(across.shape)
 with style():
-    fig, axes = plt.subplots(2, 1, figsize=(5.6, 8.2))
+    fig, axes = plt.subplots(2, 1, figsize=(5, 7.8))
     ax = axes[0]
     image = ax.contourf(across, up, p, np.linspace(0, 1, 11), cmap="RdBu", alpha=0.8)
     ax.contour(across, up, p, [0.5], colors="black", linewidths=1.5)

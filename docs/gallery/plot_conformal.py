@@ -39,7 +39,7 @@ inside = (low <= y) & (y <= high)
 
 line = np.linspace(0, 2, 400)
 with style():
-    fig, ax = plt.subplots()
+    fig, ax = plt.subplots(figsize=(5.2, 4))
     mean, low, high = model.predict(line[:, None], interval=0.9)
     ax.fill_between(line, low, high, color=PALETTE[5], alpha=0.35, linewidth=0, label="90 % interval")
     ax.plot(line, mean, color=PALETTE[0], label="prediction")

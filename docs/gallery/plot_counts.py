@@ -36,12 +36,12 @@ for model in models.values():
     model.fit(t[:, None], count)  # the ridge is chosen, each by its own loss
 
 # %%
-# On a logarithmic axis one sees the night. Squares have no reason to care for it: their prediction swings,
-# and falls below 0, where the line breaks off.
+# On a logarithmic axis, with zeros at the bottom, one sees the night. Squares have no reason to care for
+# it: their prediction swings, and falls below 0, where the line breaks off.
 
 line = np.linspace(0, 24, 500)
 with style():
-    fig, ax = plt.subplots()
+    fig, ax = plt.subplots(figsize=(5.2, 4))
     ax.scatter(t, np.maximum(count, 0.25), s=8, color="grey", alpha=0.6, linewidth=0, label="observed")
     ax.plot(line, rate(line), color="black", linestyle="--", linewidth=1.4, label="true mean")
     for (loss, model), colour in zip(models.items(), (PALETTE[1], PALETTE[0]), strict=True):

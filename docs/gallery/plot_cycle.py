@@ -40,7 +40,7 @@ process = HCKGaussianProcessRegressor(
 models = {"without Circle": process, "with Circle": make_pipeline(Circle(0, period=24), process)}
 line, turn = np.linspace(0, 24, 400), np.pi / 12
 with style():
-    fig, ax = plt.subplots(figsize=(6, 6.3), subplot_kw={"projection": "polar"})
+    fig, ax = plt.subplots(figsize=(5, 5.5), subplot_kw={"projection": "polar"})
     ax.set(theta_zero_location="N", theta_direction=-1)
     for (name, model), colour in zip(models.items(), (PALETTE[1], PALETTE[0]), strict=True):
         mean, std = model.fit(hour[:, None], y).predict(line[:, None], return_std=True)

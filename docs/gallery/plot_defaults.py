@@ -40,7 +40,7 @@ errors = {
 # trees. Where functions jump, boosting does better.
 
 with style():
-    fig, ax = plt.subplots()
+    fig, ax = plt.subplots(figsize=(5.2, 4))
     for (name, error), colour, marker in zip(errors.items(), PALETTE, "os", strict=False):
         ax.loglog(sizes, error, marker + "-", color=colour, markersize=7)
         ax.annotate(name, (sizes[0], error[0]), (4, 10), textcoords="offset points", color=colour)

@@ -47,7 +47,7 @@ learned = model.fit(folder / "X.npy", folder / "y.npy").predict(grid)
 home.cleanup()
 
 with style():
-    fig, axes = plt.subplots(2, 1, figsize=(5.2, 9.2))
+    fig, axes = plt.subplots(2, 1, figsize=(4.8, 8.4))
     looks = {"cmap": "RdYlBu_r", "vmin": -1, "vmax": 1}
     axes[0].scatter(*X[:4000].T, c=y[:4000], s=6, linewidth=0, **looks)
     image = axes[1].imshow(learned.reshape(len(side), -1), origin="lower", extent=(0, 1, 0, 1), **looks)

@@ -28,7 +28,7 @@ x = pca.fit_transform(digits.data)
 colours = [*PALETTE, "#000000", "#882255"]
 rng = np.random.default_rng(1)
 with style():
-    fig, ax = plt.subplots(figsize=(6.4, 6.2))
+    fig, ax = plt.subplots(figsize=(5.2, 5.2))
     for k in range(10):
         mine = digits.target == k
         ax.scatter(*x[mine].T, s=9, color=colours[k], alpha=0.55, linewidth=0)

@@ -32,7 +32,7 @@ height = process.fit(x[:, None], y).predict(line, return_std=True)
 slope = [each[:, 0] for each in process.predict_gradient(line, return_std=True)]
 truth = np.sin(1.5 * line) + 0.3 * line, 1.5 * np.cos(1.5 * line) + 0.3
 with style():
-    fig, axes = plt.subplots(2, 1, figsize=(6.4, 6), sharex=True)
+    fig, axes = plt.subplots(2, 1, figsize=(5.2, 5.6), sharex=True)
     for ax, (mean, std), true, name in zip(axes, (height, slope), truth, ("height", "slope"), strict=True):
         ax.fill_between(line[:, 0], mean - 2 * std, mean + 2 * std, color=PALETTE[5], alpha=0.4, lw=0)
         ax.plot(line, mean, color=PALETTE[0], label="predicted, ± 2 standard deviations")

@@ -30,7 +30,7 @@ model = HCKRegressor(fit_time="fast", random_state=0).fit(X, y)
 # changes nothing.
 
 with style():
-    fig, axes = plt.subplots(2, 1, figsize=(5.6, 7.2), height_ratios=[1, 1.7])
+    fig, axes = plt.subplots(2, 1, figsize=(5, 6.8), height_ratios=[1, 1.7])
     plot_importances(model, names, ax=axes[0])
     plot_metric(model, names, ax=axes[1])
     axes[0].set(title="how much each feature counts")

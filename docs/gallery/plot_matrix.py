@@ -29,7 +29,7 @@ print(f"relative error {np.linalg.norm(exact - near) / np.linalg.norm(exact):.4f
 # are close.
 
 with style():
-    fig, axes = plt.subplots(2, 2, figsize=(6.8, 6.6))
+    fig, axes = plt.subplots(2, 2, figsize=(5.2, 5))
     plot_blocks(hierarchical.tree, rank=16, ax=axes[0, 0])
     axes[0, 0].get_legend().remove()
     axes[0, 0].set(title="blocks: leaves are orange", xlabel="", ylabel="")

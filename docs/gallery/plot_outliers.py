@@ -37,11 +37,11 @@ for loss in ("squared", "huber", "absolute"):
 # The curve of squares lies above all healthy observations.
 
 with style():
-    fig, ax = plt.subplots()
+    fig, ax = plt.subplots(figsize=(5.2, 4))
     ax.scatter(x[~broken], y[~broken], s=8, color="grey", linewidth=0, label="healthy")
     ax.scatter(x[broken], y[broken], s=22, color="grey", marker="x", linewidth=1, label="broken")
     ax.plot(line, truth, color="black", linewidth=5, alpha=0.25, label="true")
     for (loss, values), colour in zip(predicted.items(), (PALETTE[1], PALETTE[2], PALETTE[0]), strict=True):
         ax.plot(line, values, color=colour, label=f"{loss}, error {rmse(truth, values):.2f}")
-    ax.set(xlabel="x", ylabel="y", xlim=(0, 1), title="one of eight observations is wrong")
+    ax.set(xlabel="x", ylabel="y", xlim=(0, 1), ylim=(-1.6, 9.5), title="one of eight observations is wrong")
     ax.legend(loc="upper center", ncols=2)

@@ -39,7 +39,7 @@ grid = np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)
 truth = surface(grid)
 
 with style():
-    fig, axes = plt.subplots(2, 2, figsize=(6.4, 7), sharex=True, sharey=True)
+    fig, axes = plt.subplots(2, 2, figsize=(5.2, 6), sharex=True, sharey=True)
     plot_partition(one.tree_, X, ax=axes[0, 0])
     axes[0, 0].set(title=f"{one.tree_.n_leaves} leaves", xlabel="", ylabel="")
     looks = {"origin": "lower", "extent": (0, 1, 0, 1)}
@@ -50,7 +50,7 @@ with style():
         image = ax.imshow(error.reshape(len(side), -1), cmap="RdBu", vmin=-0.2, vmax=0.2, **looks)
         ax.set(title=f"{name}: error {rmse(error, 0 * error):.3f}")
     for ax in axes.flat:
-        ax.set(aspect="equal", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+        ax.set(aspect="equal", xticks=[0, 0.5], yticks=[0, 0.5, 1])
         ax.grid(visible=False)
     bar = fig.colorbar(image, ax=axes, location="bottom", shrink=0.6, aspect=30, extend="both")
     bar.set_ticks([-0.2, 0, 0.2])

@@ -38,7 +38,7 @@ print("asked:", levels, " share of the delays below:", below.mean(0).round(3))
 line = np.linspace(5, 24, 400)
 low, lower, median, upper, high = model.predict(line[:, None]).T
 with style():
-    fig, ax = plt.subplots()
+    fig, ax = plt.subplots(figsize=(5.2, 4))
     ax.scatter(hour, delay, s=5, color="grey", alpha=0.5, linewidth=0, label="observed")
     ax.fill_between(line, low, high, color="#0072B2", alpha=0.2, linewidth=0, label="10 % to 90 %")
     ax.fill_between(line, lower, upper, color="#0072B2", alpha=0.35, linewidth=0, label="25 % to 75 %")

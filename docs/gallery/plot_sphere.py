@@ -51,7 +51,7 @@ for name, model in (("by distance", by_distance), ("by degrees", by_degrees)):
     maps.append((f"{name}: error {np.average(error**2, weights=area) ** 0.5:.3f}", error, 0.5))
 
 with style():
-    fig, axes = plt.subplots(3, 1, figsize=(5.4, 8.4), subplot_kw={"projection": "mollweide"})
+    fig, axes = plt.subplots(3, 1, figsize=(4.8, 7.6), subplot_kw={"projection": "mollweide"})
     for ax, (title, values, top) in zip(axes, maps, strict=True):
         image = ax.pcolormesh(*np.radians([lon, lat]), values.reshape(lat.shape), cmap="RdYlBu_r")
         image.set(clim=(-top, top), rasterized=True)

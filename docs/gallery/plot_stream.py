@@ -47,7 +47,7 @@ for step in range(steps):
 # While all is quiet, more data are better. Once it turns, only the window keeps up.
 
 with style():
-    fig, ax = plt.subplots()
+    fig, ax = plt.subplots(figsize=(5.2, 4))
     moving = batch * np.flatnonzero(np.diff(angle))
     ax.axvspan(moving[0], moving[-1] + batch, color="#D8DEE4", alpha=0.6, lw=0, label="the world turns")
     for (name, error), colour, dash in zip(errors.items(), PALETTE[:3], ("--", "-.", "-"), strict=True):

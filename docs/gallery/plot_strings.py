@@ -49,7 +49,7 @@ x = HCKKernelPCA(2, **settings).fit_transform(strands)
 # The first two kernel principal components, with nothing told about families, already tell them apart.
 
 with style():
-    fig, ax = plt.subplots(figsize=(6.4, 5.2))
+    fig, ax = plt.subplots(figsize=(5.2, 4.6))
     for k, marker in enumerate("osD"):
         ax.plot(*x[family == k].T, marker, color=PALETTE[k], alpha=0.75, mec="none", label=f"family {k + 1}")
     ax.set(xlabel="first component", ylabel="second component")

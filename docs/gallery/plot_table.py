@@ -46,7 +46,7 @@ print("what the columns became:", *model.kernel_feature_names_)
 # Flats whose area is unknown are predicted too, though less well.
 
 with style():
-    fig, axes = plt.subplots(2, 1, figsize=(5.6, 7.6), height_ratios=[1, 2.4])
+    fig, axes = plt.subplots(2, 1, figsize=(5, 7.2), height_ratios=[1, 2.4])
     share = pd.Series(model.feature_importances_, table.columns)[::-1]
     axes[0].barh(share.index, share, color=PALETTE[0], height=0.6)
     axes[0].set(title="how much each column counts", xlabel="share of squared distances")

@@ -33,7 +33,7 @@ process = HCKGaussianProcessRegressor(
 # the first round; in the fifth, below, all of them look into the deeper valley.
 
 with style():
-    fig, axes = plt.subplots(2, 1, figsize=(6.4, 7.2), sharex=True, sharey=True)
+    fig, axes = plt.subplots(2, 1, figsize=(5.2, 6.8), sharex=True, sharey=True)
     for k in range(5):
         process.fit(x[:, None], y)
         draws = process.draw_functions(4, random_state=k)(line)

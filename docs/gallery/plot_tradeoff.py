@@ -49,6 +49,6 @@ for name, shape in shapes.items():
 # Along each line the rank doubles. Larger leaves cost little and help most; several trees go on from there.
 
 with style():
-    fig, ax = plt.subplots()
+    fig, ax = plt.subplots(figsize=(5.2, 4))
     plot_tradeoff(runs, x="seconds", ax=ax)
     ax.set(xlabel="seconds to fit", ylabel="error (RMSE to the function)", title=f"{n:,} observations")

@@ -92,6 +92,7 @@ class Branch:
 
     @property
     def tree(self) -> Tree:
+        """It begins with the node of the trunk."""
         return self.blueprint.layout.tree
 
     def factor(self, noise: float | Tensor, b: Tensor) -> Factor:

@@ -57,11 +57,13 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
+        """Add the seconds that what is inside takes."""
         start = perf_counter()
         yield
         self.add(name, perf_counter() - start)
 
     def add(self, name: str, seconds: float) -> None:
+        """Add seconds to a phase."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 

@@ -72,6 +72,7 @@ class Plan:
 
     @property
     def n_features(self) -> int:
+        """Of the points."""
         return features_of(self.trunks[0].landmarks.points)
 
     @property

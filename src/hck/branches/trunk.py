@@ -93,10 +93,12 @@ class Trunk:
 
     @property
     def n_branches(self) -> int:
+        """How many branches there are."""
         return self.tree.n_leaves
 
     @property
     def rank(self) -> int:
+        """The most landmarks of a node."""
         return self.landmarks.rank
 
     def route(self, x: Points) -> Tensor:

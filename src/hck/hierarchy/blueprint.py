@@ -76,6 +76,7 @@ class Blueprint:
 
     @property
     def rank(self) -> int:
+        """The most landmarks of a node."""
         return self.landmarks.rank
 
     @classmethod

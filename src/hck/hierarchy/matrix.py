@@ -45,6 +45,7 @@ class HierarchicalMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """(n, n)."""
         n = self.layout.tree.n_points
         return (n, n)
 

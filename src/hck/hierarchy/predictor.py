@@ -126,6 +126,7 @@ class TreePredictor:
 
     @property
     def columns(self) -> int:
+        """How many values there are at a point."""
         return self.weights.shape[1]
 
     @classmethod

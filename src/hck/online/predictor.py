@@ -47,6 +47,7 @@ class OnlinePredictor:
 
     @property
     def columns(self) -> int:
+        """How many values there are at a point."""
         return self.state.columns if self.change is None else self.change.shape[1]
 
     @property

@@ -47,10 +47,12 @@ class OnlineProcess:
 
     @cached_property
     def evidence(self) -> Likelihood:
+        """The likelihood at the best trend, and the trend's coefficients."""
         return evidence_from_gram(self.state.gram.cpu(), self.state.log_determinant, len(self.state))
 
     @property
     def log_likelihood(self) -> float:
+        """Of all observations, at the best trend."""
         return float(self.evidence.value)
 
     @property

@@ -82,10 +82,12 @@ class State:
 
     @property
     def columns(self) -> int:
+        """How many right-hand sides there are."""
         return self.root.nu.shape[2]
 
     @property
     def log_determinant(self) -> float:
+        """Of K_h + noise."""
         return 2 * self.root.half
 
     @property

@@ -64,6 +64,7 @@ class Search:
 
     @property
     def best(self) -> Trial:
+        """The trial of the least score."""
         return min(self.trials, key=lambda trial: getattr(trial, self.score))
 
     def __str__(self) -> str:
