@@ -40,7 +40,7 @@ def test_script(script):
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_form(script):
     """What sphinx-gallery makes a page of: a title, text, and cells with a comment each."""
-    text = script.read_text()
+    text = script.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= LINES
     title, rule, _, first = (ast.get_docstring(ast.parse(text)) or "").splitlines()[:4]
     assert rule == "=" * len(title)

@@ -278,7 +278,7 @@ class Product(_Pair):
         return found
 
     def __repr__(self) -> str:
-        return f"({self.left}) * ({self.right})"
+        return f"{_as_factor(self.left)} * {_as_factor(self.right)}"
 
 
 class Scaled(Kernel):
@@ -361,4 +361,9 @@ class Scaled(Kernel):
 
     def __repr__(self) -> str:
         scale = self.scale.detach() if isinstance(self.scale, Tensor) else self.scale
-        return f"{float(scale):.6g} * ({self.kernel})"
+        return f"{float(scale):.6g} * {_as_factor(self.kernel)}"
+
+
+def _as_factor(kernel: Kernel) -> str:
+    """A kernel as text that can be multiplied: a sum is in brackets."""
+    return f"({kernel})" if isinstance(kernel, Sum) else str(kernel)
