@@ -50,6 +50,18 @@ class ProcessPrediction(ProcessLearning):
         mean : ndarray of shape (n_samples,) or (n_samples, n_targets); a tensor on X's device if X is one
         std : the same, if `return_std`
         cov : of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets), if `return_cov`
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> mean, std = process.predict([[0.5], [9.0]], return_std=True)  # of the function
+        >>> _, wider = process.predict([[0.5], [9.0]], return_std=True, observed=True)  # of observations
+        >>> bool(std[0] < std[1]), (std < wider)
+        (True, array([ True,  True]))
         """
         if return_std and return_cov:
             raise ValueError("ask for return_std or for return_cov, not for both")
@@ -141,6 +153,17 @@ class ProcessPrediction(ProcessLearning):
         -------
         mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
         std : the same, if `return_std`
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> mean, std = process.loo_predict(return_std=True)
+        >>> float(np.mean(np.abs(mean - np.sin(6 * X[:, 0])) < 2 * std)) > 0.9
+        True
         """
         check_is_fitted(self, "posterior_")
         left_out = self.posterior_.leave_one_out()
@@ -155,6 +178,16 @@ class ProcessPrediction(ProcessLearning):
         dict
             "rmse"; "lpd", the mean log predictive density; "crps"; and "coverage" of 95 % intervals: numbers
             or, of several targets, arrays with one for each.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> list(process.loo_metrics())
+        ['rmse', 'lpd', 'crps', 'coverage']
         """
         mean, std = self.loo_predict(return_std=True)
         if not np.isfinite(std).all():

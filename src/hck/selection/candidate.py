@@ -38,7 +38,15 @@ class Given:
 
 @dataclass
 class Candidate:
-    """A kernel and a ridge, and how well they do."""
+    """A kernel and a ridge, and how well they do.
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> from hck.selection import Candidate
+    >>> Candidate(Gaussian(0.5), alpha=0.1, origin="one lengthscale").loss  # until it has competed
+    nan
+    """
 
     kernel: Kernel
     alpha: float
@@ -70,6 +78,15 @@ class Selection:
     seconds : float
         That selection took.
     approximation : str
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> from hck.selection import Selection
+    >>> print(Selection(Gaussian(0.5), alpha=0.1, n_trees=1, leaf_size=200, rank=25))
+    kernel Gaussian(lengthscale=0.5), alpha 0.1
+    1 tree with leaves of 200 points and rank 25
+    chosen in 0.0 s
     """
 
     kernel: Kernel
@@ -92,7 +109,8 @@ class Selection:
         shape = f"{self.n_trees} × {self.approximation}, rank {self.rank}"
         if self.approximation == "hierarchical":
             leaf_size = self.leaf_size or self.rank
-            shape = f"{self.n_trees} trees with leaves of {leaf_size} points and rank {self.rank}"
+            trees = "1 tree" if self.n_trees == 1 else f"{self.n_trees} trees"
+            shape = f"{trees} with leaves of {leaf_size} points and rank {self.rank}"
         lines = [f"kernel {self.kernel}, alpha {self.alpha:.3g}", shape]
         if self.candidates:
             lines.append("loss on left-out observations:")
