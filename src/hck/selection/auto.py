@@ -3,6 +3,7 @@
 import math
 import time
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from hck.approximations import Approximation
 from hck.approximations.make import approximate, for_other_points
 from hck.backend.interrupts import interruptible
-from hck.backend.parallel import on_own_threads
+from hck.backend.parallel import at_a_time, on_own_threads, parallel_map
 from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import mean_variance
 from hck.kernels import Kernel, make_kernel
@@ -180,7 +181,8 @@ def meet(
     size, leaf = meeting(contest, len(candidates) * len(factors), work)
     trees = 1 if leaf == size else _TREES
     comparison, start = contest.compare_on(size, Shape(trees, leaf, leaf // 8 or 1)), time.perf_counter()
-    met = [tune_ridge(comparison, candidate, factors) for candidate in candidates]
+    ridge = partial(tune_ridge, comparison, factors=factors)
+    met = list(parallel_map(ridge, candidates, contest.data.points.device))
     done = trees * len(candidates) * len(factors) * tree_work(size, _width(contest), leaf, leaf // 8 or 1)
     contest.pace = done / (time.perf_counter() - start)
     return sorted(met, key=lambda candidate: candidate.loss), comparison
@@ -201,7 +203,7 @@ def meeting(contest: Contest, runs: int, work: float) -> tuple[int, int]:
     def fits() -> bool:
         each = 4 * points.dtype.itemsize * (leaf + leaf // 8)  # bytes of a point
         cost = runs * _TREES * 1.2 * tree_work(size, d, leaf, leaf // 8 or 1)
-        return cost <= work and size * each <= contest.limits.memory
+        return cost <= work and size * each * at_a_time(points.device) <= contest.limits.memory
 
     while leaf > _SMALLEST and not fits():
         leaf = max(_SMALLEST, int(leaf / 1.2))

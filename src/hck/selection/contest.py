@@ -1,15 +1,18 @@
 """Where candidates compete: observations that did not shape them, and trees that are the same for all."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
 
 from hck.approximations.hierarchical import make_blueprint
 from hck.approximations.make import for_other_points
+from hck.backend.parallel import parallel_map
 from hck.backend.random import as_random
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.kernel import HierarchicalKernel
+from hck.hierarchy.leave_one_out import LeftOut
 from hck.kernels import Kernel
 from hck.points import DensePoints, Points, VectorPoints
 from hck.preparation.ties import Ties
@@ -48,21 +51,30 @@ class Comparison:
         kind = settings.approximation if settings.approximation in FLAT else "hierarchical"
         settings = for_other_points(replace(settings, approximation=kind, verbose=False), points)
         kernel = kernel.to(points.device, points.dtype)
-        return [make_blueprint(kernel, points, settings, seed) for seed in self.seeds]
+        made = partial(make_blueprint, kernel, points, settings)
+        return list(parallel_map(made, self.seeds, points.device))
 
     def matrices(self, trees: list[Blueprint], kernel: Kernel) -> list[HierarchicalKernel]:
         """A kernel on trees that were made for another of the same metric."""
         points, jitter = self.some.points, self.settings.jitter
         kernel = kernel.to(points.device, points.dtype)
-        return [HierarchicalKernel.of(tree.with_kernel(kernel, jitter)) for tree in trees]
+
+        def of(tree: Blueprint) -> HierarchicalKernel:
+            return HierarchicalKernel.of(tree.with_kernel(kernel, jitter))
+
+        return list(parallel_map(of, trees, points.device))
 
     @torch.no_grad()
     def predicted(self, matrices: list[HierarchicalKernel], alpha: float) -> np.ndarray | None:
         """What all others predict of observations, (counted, columns); None if that cannot be computed."""
-        total, noise = np.zeros((len(self.counted), self.some.columns.shape[1])), self.some.noise
-        relative = 1.0 if noise is None else noise.to(self.some.points.device)
-        for matrix in matrices:
-            found = left_out_of(matrix, self.some.columns, alpha * relative)
+        noise, device = self.some.noise, self.some.points.device
+        relative = 1.0 if noise is None else noise.to(device)
+
+        def of(matrix: HierarchicalKernel) -> LeftOut | None:
+            return left_out_of(matrix, self.some.columns, alpha * relative)
+
+        total = np.zeros((len(self.counted), self.some.columns.shape[1]))
+        for found in parallel_map(of, matrices, device):
             if found is None:
                 return None
             total += found.mean.double().cpu().numpy()[self.counted]
