@@ -15,7 +15,7 @@ from hck.approximations import Approximation, Iterative
 from hck.approximations.exact import ExactPredictor
 from hck.approximations.make import for_each_tree
 from hck.backend.checks import check_floats, require
-from hck.estimators.base import HCKEstimator, device_of
+from hck.estimators.base import MOST_TREES, HCKEstimator, device_of
 from hck.estimators.online_process import OnlineProcessEstimator, check_variances, raw_coefficients
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
 from hck.estimators.process_learning import Bounds
@@ -124,7 +124,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
         "bounds": [dict, None],
         "priors": [dict, None],
-        "n_trees": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "n_trees": [StrOptions({"auto"}), Interval(Integral, 1, MOST_TREES, closed="both")],
         "rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "learn_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
         "normalize_y": ["boolean", None],
@@ -206,6 +206,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         known = check_variances(noise_variance, len(y))
         units = self._choose_units(y, known is not None)
         y = y if units is None else units(y)
+        self._check_size(y)
         trend, features = Trend.of(self.trend, X, y)
         rest = torch.tensor(y, dtype=torch.float64, device="cpu")
         rest -= features @ torch.from_numpy(trend.rough)

@@ -1,12 +1,12 @@
 """Draws from a Gaussian process, at given points or as functions."""
 
 from collections.abc import Iterator
-from numbers import Integral
 
 import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from hck.backend.checks import is_whole
 from hck.backend.memory import require_bytes
 from hck.backend.plain import plainly
 from hck.backend.random import as_random
@@ -167,7 +167,7 @@ class DrawnFunctions:
 
     def __getitem__(self, number: int) -> "DrawnFunction":
         """One of them."""
-        if not isinstance(number, Integral) or not -len(self) <= number < len(self):
+        if not is_whole(number) or not -len(self) <= number < len(self):
             raise IndexError(f"there are {len(self)} functions, numbered from 0, got {number!r}")
         return DrawnFunction(self._model, self._drawn.take(int(number) % len(self)))
 
@@ -195,7 +195,7 @@ def _values(model: ProcessDraws, drawn: MixtureFunctions, X: PointsLike) -> Pred
 
 
 def _check_whole(name: str, value: object) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+    if not is_whole(value) or value < 1:
         raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
 
 
