@@ -31,7 +31,7 @@ from hck.points import ObjectPoints, Points, as_points, as_points_like, check_sp
 from hck.preparation.arrays import PointsLike, TargetsLike, check_has_numbers, count, to_host
 from hck.preparation.coding import as_targets, refuse_missing
 from hck.preparation.columns import Columns
-from hck.preparation.frames import has_numbers_only, is_frame
+from hck.preparation.frames import has_numbers_only, is_frame, names_of, refuse_twins
 from hck.preparation.levels import statistic_targets
 from hck.preparation.scaling import Scaling
 from hck.preparation.ties import Ties
@@ -139,6 +139,8 @@ class HCKEstimator(BaseEstimator):
             if len(X) == 0:
                 raise ValueError("X is empty: at least one point is needed")
             return X
+        if is_frame(X):
+            refuse_twins(names_of(X))
         if _is_mixed(X):
             self._columns_in, features = Columns.learn(X, targets)
             validate_data(self, X, skip_check_array=True, reset=True)

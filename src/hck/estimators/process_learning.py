@@ -221,7 +221,9 @@ class ProcessLearning(ProcessChoice):
         """The units of targets: shape (n_targets,)."""
         check_is_fitted(self, "posterior_")
         units = self._own_units()
-        return np.ones(self.posterior_.members[0].outputs) if units is None else np.atleast_1d(units.scale)
+        return (
+            np.ones(self.posterior_.members[0].outputs) if units is None else np.array(units.scale, ndmin=1)
+        )
 
     def _restore_training(self, values: Tensor) -> np.ndarray:
         """Values at the training points with what the trend took away."""

@@ -42,8 +42,9 @@ class Moments:
     def _of_few(cls, x: np.ndarray, weight: np.ndarray) -> "Moments":
         """Differences from the first row keep digits, and are 0 of constants."""
         count = float(weight.sum())
-        mean = x[0] + weight @ (x - x[0]) / (count or 1.0)
-        return cls(count, mean, weight @ (x - mean) ** 2, x.min(0), x.max(0))
+        with np.errstate(over="ignore", invalid="ignore"):  # of points that are refused as too large
+            mean = x[0] + weight @ (x - x[0]) / (count or 1.0)
+            return cls(count, mean, weight @ (x - mean) ** 2, x.min(0), x.max(0))
 
     def __add__(self, other: "Moments") -> "Moments":
         """Of both: Chan, Golub and LeVeque's formula."""
