@@ -13,7 +13,7 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_array, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_y, check_is_fitted, validate_data
 from torch import Tensor
 
 from hck.approximations import Approximation, Iterative
@@ -112,7 +112,7 @@ class HCKEstimator(BaseEstimator):
             y = as_targets(y)
         else:
             refuse_missing(np.asarray(y))
-        y = validate_data(self, X="no_validation", y=y, **check_y)
+        y = _check_y(y, estimator=self, **check_y)  # names of columns are not looked at yet
         if not sp.issparse(X) and hasattr(X, "__len__") and len(X) != len(y):
             raise _inconsistent(len(X), len(y))
         if reset:

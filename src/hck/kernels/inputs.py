@@ -39,8 +39,8 @@ def refuse_times(x: Data, called: str) -> None:
     """
     if getattr(getattr(x, "dtype", None), "kind", None) in ("m", "M"):
         raise ValueError(
-            f"{called} has dates or durations ({x.dtype}): turn them into numbers, or give X as a table, of "
-            "which columns of dates are understood"
+            f"{called} has dates or durations ({x.dtype}): turn them into numbers first; only of tables in "
+            "memory columns of dates are understood"
         )
 
 

@@ -52,9 +52,11 @@ class Moments:
         if not self.count or not other.count:
             known = self if self.count else other
             return Moments(known.count, known.mean, known.square, low, high)
-        count, apart = self.count + other.count, other.mean - self.mean
-        mean = self.mean + apart * (other.count / count)
-        square = self.square + other.square + apart**2 * (self.count * other.count / count)
+        count = self.count + other.count
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = other.mean - self.mean
+            mean = self.mean + apart * (other.count / count)
+            square = self.square + other.square + apart**2 * (self.count * other.count / count)
         return Moments(count, mean, square, low, high)
 
     def scaling(self, kind: str | None, device: torch.device) -> Scaling:
