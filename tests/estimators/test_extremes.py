@@ -144,3 +144,23 @@ def test_learned_lengthscales_follow_the_features(model):
     for size in (1e-100, 1e-160, 1e-300, 1e100, 1e150):
         with pytest.raises(ValueError, match=r"varies by .*Scale the features"):
             model.fit(X * size, y)
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_singular_kernels(name):
+    """A constant that is larger than what rounding leaves of anything else."""
+    model, y = made(name, kernel=lambda a, b: np.full((len(a), len(b)), 1e20), lengthscale=None)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    score = (
+        model.predict_latent
+        if hasattr(model, "predict_latent")
+        else getattr(model, "decision_function", None)
+    )
+    size = np.abs(model.predict(X) if score is None else score(X)).max()
+    said = any("wrong by rounding" in str(each.message) for each in found)
+    assert said or size < 100
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # where nothing is wrong, nothing is said
+        made(name)[0].fit(X, y)

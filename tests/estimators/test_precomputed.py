@@ -147,3 +147,11 @@ def test_values_that_are_missing(bad):
         model.fit(wrong, Y)
     with pytest.raises(ValueError, match="row 2 and column 7"):
         model.fit(K, Y).predict(rows)
+
+
+def test_values_that_are_times_and_landmarks_that_are_vectors():
+    model = HCKRegressor("precomputed", **OPTIONS)
+    with pytest.raises(ValueError, match="X has dates or durations"):
+        model.fit(K.astype("m8[s]"), Y)
+    with pytest.raises(ValueError, match="nor those with landmarks that are given"):
+        model.set_params(landmarks=X[:5]).fit(K, Y)

@@ -168,6 +168,7 @@ class HCKEstimator(BaseEstimator):
 
     def _validate_values(self, X: PointsLike, reset: bool) -> np.ndarray:
         """Check values of a precomputed kernel."""
+        refuse_times(X, "X")
         values = validate_data(self, to_host(X), reset=reset, dtype=ACCEPTED, ensure_all_finite=False)
         check_finite_values(values)
         return values

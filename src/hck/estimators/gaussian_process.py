@@ -20,6 +20,7 @@ from hck.estimators.online_process import OnlineProcessEstimator, check_variance
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
 from hck.estimators.process_learning import Bounds
 from hck.estimators.updating import check_updatable, start_anew
+from hck.hierarchy.extremes import extremes, warn_of_rounding
 from hck.persistence.classes import saved
 from hck.points import check_kernel, features_of, own
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
@@ -216,7 +217,10 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
 
         def condition(approximation: Approximation) -> Process:
             self._check_memory(approximation)
-            return Process.of(approximation, variance, rest, features)
+            made = Process.of(approximation, variance, rest, features)
+            observed = made.y[:, : made.outputs]
+            warn_of_rounding([extremes(made.mean, points, observed, made.explained)])
+            return made
 
         settings = self._settings(chosen.selection.shape)
         members = for_each_tree(condition, chosen.kernel, points, settings, chosen.seeds)

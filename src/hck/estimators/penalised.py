@@ -14,6 +14,7 @@ from torch import Tensor
 from hck.approximations import Approximation
 from hck.estimators.training import Solved, Trees, check_size
 from hck.hierarchy import TreePredictor, share_points
+from hck.hierarchy.extremes import extremes, warn_of_rounding
 from hck.losses import (
     OF_CLASSES,
     OF_NUMBERS,
@@ -156,6 +157,7 @@ class Penalties:
         predictor = joined.predictor()
         if isinstance(predictor, TreePredictor):
             predictor = share_points(predictor, self.points)
+        warn_of_rounding([extremes(predictor, self.points, joined.fitted)])
         left_out = torch.cat(others, 1).cpu() if others else None
         return Solved(predictor, left_out, certificates, joined.fitted.cpu())
 

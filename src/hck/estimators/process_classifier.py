@@ -22,6 +22,7 @@ from hck.estimators.base import MOST_TREES, device_of
 from hck.estimators.gaussian_process import HCKGaussianProcessRegressor
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, assign, described
 from hck.estimators.process_learning import Bounds, ProcessLearning
+from hck.hierarchy.extremes import extremes, warn_of_rounding
 from hck.kernels import Kernel
 from hck.kernels.inputs import real_array
 from hck.persistence.classes import saved
@@ -187,7 +188,9 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
 
         def condition(approximation: Approximation) -> Process:
             self._check_memory(approximation)
-            return laplace(approximation, y).process()
+            found = laplace(approximation, y)
+            warn_of_rounding([extremes(found.solution.predictor, points, found.mode)])
+            return found.process()
 
         members = for_each_tree(condition, kernel, points, self._settings(self._shape), seeds)
         return kernel, Mixture(members), learned.theta, learned.history

@@ -56,6 +56,11 @@ class Precomputed(CallableKernel):
         return "given values"
 
     def _between(self, a: np.ndarray, b: np.ndarray) -> Any:
+        if _is_rows(a) and _is_rows(b):
+            raise ValueError(
+                "values between new points are not known to a precomputed kernel, nor those with landmarks "
+                "that are given: use landmarks='uniform' or 'farthest', or numbers of rows"
+            )
         if _is_rows(a):
             return np.stack(a.tolist())[:, b]
         if _is_rows(b):
