@@ -91,7 +91,7 @@ def check_sample_weight(weight: Weights, n: int) -> Tensor | None:
     return torch.tensor(array, dtype=torch.float64, device="cpu")
 
 
-def weigh(targets: np.ndarray, weight: Tensor | None, dtype: torch.dtype) -> Weighed:
+def weigh(targets: np.ndarray, weight: Tensor | None, dtype: torch.dtype = torch.float64) -> Weighed:
     """Centre the targets (n, columns), to be worked on as `dtype`; what counts for nothing is not there."""
     y, rows = torch.tensor(targets, dtype=torch.float64, device="cpu"), np.arange(len(targets))
     if weight is not None and (weight == 0).any():
