@@ -272,7 +272,7 @@ def test_warnings_are_lines(capsys):
         (np.arange(100.0), "regression"),
         ([1, 2, 3, 1, 2, 3], "classification"),
         ([-1.0, 1.0, 1.0], "classification"),
-        ([0.1, 0.7, 0.1], "classification"),
+        ([0.1, 0.7, 0.1], "regression"),  # which classifiers do not take
         (["a", "b"], "classification"),
         ([True, False], "classification"),
     ],

@@ -38,6 +38,10 @@ class Asked:
         from hck.persistence import load
 
         loaded = load(model, None if self.device is None else check_device(self.device))
+        if not hasattr(loaded, "predict"):
+            raise ValueError(
+                f"{model} is a {type(loaded).__name__}, which predicts nothing: use its transform"
+            )
         has_intervals(loaded, self.level)  # or an error, before anything is read
         return loaded
 
@@ -156,6 +160,11 @@ def scores(
     from hck import metrics
 
     found: dict[str, float] = {"points": len(y)}
+    if "prediction" not in columns:
+        raise ValueError(
+            "the model predicts several targets or quantiles at once, but a table has one target: use "
+            "`score` in Python"
+        )
     mean = columns["prediction"]
     if hasattr(model, "classes_"):
         known = np.isin(y, model.classes_)

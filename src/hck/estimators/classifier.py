@@ -22,7 +22,7 @@ from hck.estimators.updating import check_updatable
 from hck.losses import Logistic
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
-from hck.preparation.coding import as_labels, check_classes, codes_among, codes_of, signs
+from hck.preparation.coding import as_labels, check_classes, codes_among, codes_of, refuse_missing, signs
 from hck.selection.loss import Calibration
 
 
@@ -186,7 +186,9 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         return classification_errors(self.calibration_(left_out), code, weight)
 
     def _right_sides(self, y: TargetsLike) -> Tensor:
-        codes = codes_among(np.asarray(to_host(y)), self.classes_)
+        labels = np.asarray(to_host(y))
+        refuse_missing(labels)
+        codes = codes_among(labels, self.classes_)
         return self._centred(signs(codes, len(self.classes_)))
 
     def _know(self, classes: np.ndarray) -> None:

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from hck.estimators.base import HCKEstimator
 from hck.estimators.kernel_pca import HCKKernelPCA
+from hck.estimators.process_classifier import HCKGaussianProcessClassifier
 from hck.estimators.process_learning import ProcessLearning
 from hck.estimators.ridge import RidgeEstimator
 from hck.preparation.arrays import PointsLike
@@ -27,7 +28,11 @@ def n_training_points(model: HCKEstimator) -> int:
         return model.tree_.n_points
     if isinstance(model, HCKKernelPCA):
         return len(model.eigenvectors_)
-    return len(model._training_data() if isinstance(model, ProcessLearning) else model._used)
+    if isinstance(model, ProcessLearning):
+        several = isinstance(model, HCKGaussianProcessClassifier)
+        posterior = model.posteriors_[0] if several else model.posterior_
+        return len(posterior.members[0].y)
+    return len(model._used)
 
 
 def columns_of(model: HCKEstimator) -> Columns | None:

@@ -5,7 +5,6 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -16,6 +15,7 @@ from hck.estimators.updating import (
     Trees,
     as_columns,
     check_loaded,
+    check_targets,
     check_updatable,
     drift,
     oldest,
@@ -25,8 +25,7 @@ from hck.estimators.updating import (
 from hck.kernels.inputs import real_array
 from hck.online import OnlineProcess, State
 from hck.points import VectorPoints
-from hck.preparation.arrays import PointsLike, TargetsLike, to_host
-from hck.preparation.coding import as_targets
+from hck.preparation.arrays import PointsLike, TargetsLike
 from hck.preparation.trend import Trend
 from hck.preparation.units import Units
 from hck.process import Mixture
@@ -109,7 +108,7 @@ class OnlineProcessEstimator(ProcessDraws):
         positions, order = places_of(indices, len(states[0]))
         values = np.zeros(0)
         if np.size(y):
-            values = as_targets(check_array(to_host(y), ensure_2d=False, dtype=None, estimator=self))
+            values = check_targets(self, y)
         if values.shape != (len(positions),):
             raise ValueError(f"there are {len(positions)} indices, but y has the shape {values.shape}")
         if len(positions):
@@ -120,6 +119,7 @@ class OnlineProcessEstimator(ProcessDraws):
         """With other observations at positions; their trend stays."""
         b, units = state.observed(positions).double().cpu(), self._own_units()
         values = values if units is None else units(values)
+        self._check_size(values, alone=False)
         b[:, 0] = torch.from_numpy(values) - b[:, 1:] @ torch.from_numpy(self._trend.rough)
         return state.relabel(positions, b)
 
@@ -136,6 +136,7 @@ class OnlineProcessEstimator(ProcessDraws):
         if y.shape[1] != 1:
             raise ValueError(f"y has {y.shape[1]} targets, but the model was fitted to one")
         y = y[:, 0] if units is None else units(y[:, 0])
+        self._check_size(y, alone=False)
         points, b = self._placed(X), as_columns(self._trend.right_sides(X, y))
         if not isinstance(points, VectorPoints):
             raise TypeError("points that are no vectors cannot come and go: use `fit` with all of them")

@@ -18,10 +18,11 @@ from torch import Tensor
 from hck.approximations import Approximation, Iterative
 from hck.approximations.make import for_each_tree
 from hck.backend.checks import check_floats, require
-from hck.estimators.base import device_of
+from hck.estimators.base import MOST_TREES, device_of
 from hck.estimators.gaussian_process import HCKGaussianProcessRegressor
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, assign, described
 from hck.estimators.process_learning import Bounds, ProcessLearning
+from hck.hierarchy.extremes import extremes, warn_of_rounding
 from hck.kernels import Kernel
 from hck.kernels.inputs import real_array
 from hck.persistence.classes import saved
@@ -97,7 +98,7 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         if name not in ("noise", "trend", "normalize_y", "fit_time", "calibrate")
     } | {
         "lengthscale": [Interval(Real, 0, None, closed="neither"), "array-like", None],
-        "n_trees": [Interval(Integral, 1, None, closed="left")],
+        "n_trees": [Interval(Integral, 1, MOST_TREES, closed="both")],
         "rank": [Interval(Integral, 1, None, closed="left")],
         "learn_size": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -187,7 +188,9 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
 
         def condition(approximation: Approximation) -> Process:
             self._check_memory(approximation)
-            return laplace(approximation, y).process()
+            found = laplace(approximation, y)
+            warn_of_rounding([extremes(found.solution.predictor, points, found.mode)])
+            return found.process()
 
         members = for_each_tree(condition, kernel, points, self._settings(self._shape), seeds)
         return kernel, Mixture(members), learned.theta, learned.history

@@ -14,8 +14,9 @@ from hck.approximations import Approximation
 from hck.backend.memory import require_bytes, resolve_budget
 from hck.estimators.base import FEW
 from hck.estimators.process_choice import FEWEST, Chosen, ProcessChoice
+from hck.estimators.training import check_size
 from hck.kernels import Kernel, make_kernel
-from hck.kernels.inputs import real_array
+from hck.kernels.inputs import positive, real_array
 from hck.partition import Tree, leaf_size_for
 from hck.points import Points, VectorPoints
 from hck.preparation.trend import Trend
@@ -53,19 +54,14 @@ class ProcessLearning(ProcessChoice):
             scale = start_lengthscales(points)
             scale = self._clip("lengthscale", scale if self.ard else np.exp(np.log(scale).mean()))
         elif self.ard and np.ndim(scale) == 0:
-            scale = np.full(d, scale, dtype=float)
+            scale = np.full(d, float(positive("lengthscale", scale)))
         return self._clip("scale", spread) * make_kernel(name, scale)
 
-    def _variance(self, y: Tensor) -> float:
-        """The variance of targets, of several the mean; ValueError if it overflows, or what is made of it."""
-        columns = [y] if y.ndim == 1 else list(y.unbind(1))
-        variance = sum(float(each.var(correction=0)) for each in columns) / len(columns)
-        if not variance < 1e-6 * torch.finfo(self._dtype()).max:
-            raise ValueError(
-                f"y is too large: its variance, {variance:.2g}, and what is computed of it overflow "
-                f"dtype={self.dtype!r}. Scale y, or use dtype='float64'"
-            )
-        return variance or 1.0
+    def _check_size(self, y: np.ndarray, alone: bool = True) -> None:
+        """Raise ValueError for targets of which variances overflow or, if there are no others, underflow."""
+        precision = torch.finfo(self._dtype())
+        least = 1e8 * precision.tiny**0.5 if alone else 0.0
+        check_size(y, least, 1e-3 * precision.max**0.5)
 
     def _clip(self, name: str, value: float | np.ndarray) -> Any:
         """The default of a parameter, within the bounds that it has."""
@@ -76,7 +72,7 @@ class ProcessLearning(ProcessChoice):
 
     def _settle_parameters(self, data: Observations, rng: np.random.RandomState) -> Chosen:
         """Kernel, noise and sizes: by a comparison of candidates, or by likelihood."""
-        spread = self._variance(data.y)
+        spread = float(data.y.reshape(len(data), -1).var(0, correction=0).mean()) or 1.0
         if data.noise is None and len(data) >= FEWEST and self._chooses():
             return self._choose(data, rng)
         start = self._starting_noise()
@@ -259,7 +255,9 @@ class ProcessLearning(ProcessChoice):
         """The units of targets: shape (n_targets,)."""
         check_is_fitted(self, "posterior_")
         units = self._own_units()
-        return np.ones(self.posterior_.members[0].outputs) if units is None else np.atleast_1d(units.scale)
+        return (
+            np.ones(self.posterior_.members[0].outputs) if units is None else np.array(units.scale, ndmin=1)
+        )
 
     def _restore_training(self, values: Tensor) -> np.ndarray:
         """Values at the training points with what the trend took away."""

@@ -25,7 +25,7 @@ from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.backend.reuse import reusing
 from hck.conformal import LeftOutErrors
-from hck.estimators.base import HCKEstimator
+from hck.estimators.base import MOST_TREES, HCKEstimator
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, Weights, assign
 from hck.estimators.penalised import Penalties, Problems, warn_unless_converged
 from hck.estimators.training import (
@@ -105,7 +105,7 @@ class RidgeEstimator(HCKEstimator):
         "scale": [StrOptions({"auto", "standard", "minmax"}), None],
         "fit_time": [StrOptions({"fast", "balanced", "best"}), Interval(Real, 0, None, closed="neither")],
         "leave_one_out": ["boolean"],
-        "n_trees": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "n_trees": [StrOptions({"auto"}), Interval(Integral, 1, MOST_TREES, closed="both")],
         "rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     }
 
@@ -153,7 +153,7 @@ class RidgeEstimator(HCKEstimator):
         """
         with torch.no_grad(), reusing():
             points, rng = self._points(X), check_random_state(self.random_state)
-            weighed = weigh(targets, check_sample_weight(sample_weight, len(points)))
+            weighed = weigh(targets, check_sample_weight(sample_weight, len(points)), self._dtype())
             points = self._counting(points, weighed)
             scaled = scale(points, self._scale_kind(), self.scale == "auto", self._dtype(), self._ties())
             scaled = replace(scaled, points=own(scaled.points, given))

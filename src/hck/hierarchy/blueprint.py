@@ -289,7 +289,7 @@ def check_noise(noise: float | Tensor, n: int, dtype: torch.dtype, device: torch
 def resolve_jitter(jitter: float | None, kernel: Kernel, points: Points) -> float:
     """λ': what is given, or else a part of the mean of k(x, x)."""
     if jitter is not None:
-        return jitter
+        return float(jitter)
     return DEFAULT_JITTER[points.dtype] * mean_variance(kernel, points)
 
 

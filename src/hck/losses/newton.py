@@ -139,7 +139,15 @@ class _Step:
     def solve(self, right: Tensor) -> _Function:
         """Where bound · f + α w is the right-hand side (n, columns)."""
         w = self.factorization.solve((right / self.bound).to(self.dtype)).double()
+        if self._drowns:
+            return _Function(w, self.source.product(w.to(self.dtype)).double())
         return _Function(w, (right - self.alpha * w) / self.bound)
+
+    @cached_property
+    def _drowns(self) -> bool:
+        """Whether the noise is so much larger than the kernel that differences say nothing of K̃ w."""
+        kernel = float(self.source.diagonal().double().mean())
+        return float(self.noise.min()) > kernel / torch.finfo(self.dtype).eps ** 0.5
 
     def towards(self, right: Tensor, tolerance: float) -> _Function:
         """Where curvature · f + α w is: by conjugate gradients, unless the bound is the curvature."""

@@ -119,5 +119,5 @@ def make_tree(
         partition = _BY_NAME[partition]()
     if not isinstance(partition, Cutter):
         raise TypeError(f"partition must be a name, a Cutter or a Tree, got {partition!r}")
-    size = leaf_size_for(len(points), rank) if leaf_size is None else leaf_size
+    size = leaf_size_for(len(points), rank) if leaf_size is None else min(leaf_size, len(points))
     return grow(Frontier.root(points, kernel, as_random(generator)), partition, size)

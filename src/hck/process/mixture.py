@@ -6,11 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hck.approximations.factorization import check_covariance
 from hck.backend.checks import require
 from hck.backend.interrupts import interruptible
 from hck.backend.random import Random
 from hck.hierarchy.leave_one_out import LeftOut
-from hck.points import PointsLike
+from hck.points import PointsLike, as_points_like
 from hck.process.process import Functions, Process
 from hck.process.spread import Spread, calibrate
 
@@ -93,7 +94,9 @@ class Mixture:
     @interruptible
     def covariance(self, x: PointsLike, trend: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the covariances at new points, for several outputs (points, points, outputs)."""
-        within = _mean([member.covariance(x, trend) for member in self.members])  # first: it may be refused
+        outputs = 0 if self.members[0].outputs == 1 else 3 * self.members[0].outputs
+        check_covariance(as_points_like(x, self.members[0].mean.points), len(self.members) + outputs)
+        within = _mean([member.covariance(x, trend) for member in self.members])
         means = torch.stack([member.predict(x, trend) for member in self.members])
         apart, spread = means - means.mean(0), self.spread
         if apart.ndim == 2:

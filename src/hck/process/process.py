@@ -103,6 +103,11 @@ class Process:
         """H (n, trends)."""
         return self.y[:, self.outputs :]
 
+    @property
+    def explained(self) -> Tensor:
+        """What the trend says of the observations: shape (n, outputs)."""
+        return self.features @ self.coefficients.to(self.y)
+
     def _squeeze(self, values: Tensor) -> Tensor:
         """Values (…, outputs) without that axis if there is one output."""
         return values[..., 0] if self.outputs == 1 else values

@@ -12,11 +12,15 @@ from hck.approximations import Approximation
 from hck.backend.interrupts import interruptible
 from hck.kernels import Kernel
 from hck.points import DensePoints, Points, VectorPoints
+from hck.preparation.scaling import refuse_small
 from hck.preparation.ties import Ties
 from hck.process import laplace, log_likelihood
 from hck.selection.maximise import Effort, Function, Learned, climb, maximise_in_rounds
 from hck.selection.observations import Observations
 from hck.selection.space import Space
+
+_LEAST = 1e-145  # the mean of features that are not 0
+_WIDTHS = 1e-90, 1e90  # of features, between which powers neither underflow nor overflow
 
 
 @dataclass(frozen=True)
@@ -216,8 +220,22 @@ def start_lengthscales(points: VectorPoints, ties: Ties | None = None) -> np.nda
     mean = points.mean(every, torch.zeros_like(every), 1)[0].double().abs()
     rounding = 1e-12 if points.dtype == torch.float64 else 1e-4
     rounding = rounding if isinstance(points, DensePoints) else max(rounding, 1e-6)
-    constant = (variance.sqrt() <= rounding * mean).cpu()
+    constant = (variance.sqrt() <= rounding * mean).cpu().numpy()
+    refuse_small(mean.where(variance < _LEAST**2, 0.0).cpu().numpy(), _LEAST)  # whose variance underflows
     if ties is None:
-        return np.where(constant, 1.0, np.sqrt(points.n_features * variance.cpu().numpy()))
-    width = ties.widths(variance.sqrt().cpu())
-    return np.where(width > 0, ties.count**0.5 * width, 1.0)
+        return _learnable(constant, np.sqrt(points.n_features * variance.cpu().numpy()))
+    width = ties.widths(variance.sqrt().cpu()).numpy()
+    return _learnable(width == 0, ties.count**0.5 * width)
+
+
+def _learnable(constant: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """Widths of features (d,) to start with, 1 of constant ones; ValueError if powers of one are lost."""
+    least, most = _WIDTHS
+    width = np.where(constant, 1.0, width)
+    refuse_small(width, least)
+    if (width > most).any():
+        raise ValueError(
+            f"X has a feature that varies by {width.max():.1e}, but lengthscales of more than {most:.0e} "
+            "cannot be learned, since their powers overflow. Scale the features"
+        )
+    return width
