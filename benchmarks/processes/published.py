@@ -16,6 +16,7 @@ from processes.common import Options, Prediction, Record, add_columns, mark, war
 from processes.splits import Hierarchical, Split, measure
 from processes.uci import Method, first_steps, fit_for_exact, over_splits
 from processes.with_gpytorch import Exact, Sparse
+from processes.with_higp import Iterated
 
 SHARES = (16, 4, 5)
 BARS = {"pol": (0.076, -1.22), "elevators": (0.355, 0.375)}  # RMSE and NLPD of exact processes
@@ -60,6 +61,7 @@ METHODS = {
     "svgp": Method("GPyTorch SVGP", Sparse, rates=(0.03,), package="gpytorch"),
     "exact": Method("GPyTorch exact", Exact, fit_for_exact, package="gpytorch"),
     "vecchia": Method("GPBoost, Vecchia", Vecchia, package="gpboost"),
+    "higp": Method("higp", Iterated, package="higp"),
 }
 
 

@@ -64,6 +64,8 @@ def select(given: Given, contest: Contest, units: Units) -> Selection:
     if blends:
         alike = [each for each in met[1:] if _joins(each, best, contest.margin)]
         found.blend = [best, *alike][:_BLENDED]
+    if any(each.kernel.importances() is not None for each in (best, *found.blend)):
+        found.held = contest.held
     found.seconds = time.perf_counter() - start
     return found
 
