@@ -139,7 +139,7 @@ class ProcessPrediction(ProcessLearning):
         ------
         NoGradientError
             If there is no gradient: see `return_std`; for sparse points and objects; for trends that are
-            functions, for tapered kernels, and for functions as kernels that torch cannot differentiate.
+            functions, and for functions as kernels that torch cannot differentiate.
 
         Examples
         --------
