@@ -48,7 +48,7 @@ def wendland(s: Tensor, d: int, smoothness: int = 1) -> Tensor:
 
 
 def wendland_slope(s: Tensor, d: int, smoothness: int = 1) -> Tensor:
-    """φ'(s) / s, which is finite at 0; but for a smoothness of 0, which has a kink there and counts as flat."""
+    """φ'(s) / s, which is finite at 0; a smoothness of 0 has a kink there, which counts as flat."""
     l, rest = d // 2 + smoothness + 1, (1 - s).clamp_min(0)
     if smoothness == 0:
         return (-l * rest ** (l - 1) / s).where(s > 0, 0.0)
