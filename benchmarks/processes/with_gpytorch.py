@@ -73,7 +73,7 @@ class Sparse(TorchProcess):
 
         torch.manual_seed(0)
         x, target = self.tensor(X), self.tensor(y)
-        clusters = MiniBatchKMeans(self.inducing, n_init=1, random_state=0).fit(X)
+        clusters = MiniBatchKMeans(min(self.inducing, len(X)), n_init=1, random_state=0).fit(X)
         self.model = sparse_process(self.tensor(clusters.cluster_centers_), self.kernel(X.shape[1]))
         self.model, self.noisy = self.model.to(self.device, self.dtype), self.likelihood()
         bound = VariationalELBO(self.noisy, self.model, num_data=len(x))

@@ -34,6 +34,7 @@ _PRIOR = 1.0  # neighbours, in each tree, with the mean error of all: what a loc
 _LEAST = 0.01  # of a local scale, in mean errors
 _MOST = 20_000  # training points that errors in local units are computed of
 _AT_ONCE = 2**16  # new points whose neighbours are looked for together
+_ALIKE = 1000  # points that shaped no metric, with errors like those of others: what their ratio starts from
 _ROUNDING = 1e-9  # of a number of points
 
 
@@ -110,14 +111,16 @@ class LeftOutErrors:
 def as_if_held(size: np.ndarray, held: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Errors (n, targets) as large as if no point had shaped the metric, given which of them did not (n,).
 
-    Those of all others are multiplied by the ratio of both kinds' mean roots, squared, but not made smaller.
-    Roots, since a few large errors must not settle that.
+    Those of all others are multiplied by the squared ratio of both kinds' mean roots: roots, since a few
+    large errors must not settle that. It is not less than 1, and nearer to 1 the fewer points are held, as if
+    a thousand more had said that both kinds are alike.
     """
     root = np.sqrt(np.where(np.isfinite(size), size, 0.0))
     if held.all() or not held.any():
         return size
     each = [np.average(root[part], 0, None if weight is None else weight[part]) for part in (held, ~held)]
     ratio = np.divide(each[0], each[1], out=np.ones_like(each[0]), where=each[1] > 0)
+    ratio = (held.sum() * ratio + _ALIKE) / (held.sum() + _ALIKE)
     return np.where(held[:, None], size, size * np.maximum(1.0, ratio) ** 2)
 
 
