@@ -33,7 +33,7 @@ class Vecchia:
         import gpboost
 
         kind = {"cov_function": "matern_ard", "cov_fct_shape": 1.5, "gp_approx": "vecchia"}
-        self.varies = X.std(0) > 0  # constant features are refused
+        self.varies = X.std(0) > 1e-9  # constant features are refused
         self.model = gpboost.GPModel(
             gp_coords=X[:, self.varies], likelihood="gaussian", num_neighbors=20, **kind
         )
