@@ -43,7 +43,21 @@ def needs_factorization(what: str) -> ValueError:
 
 
 class Factorization(ABC):
-    """K̃ + noise, ready to be solved with."""
+    """K̃ + noise, ready to be solved with.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> made = make_approximation("hierarchical", "matern32", x, rank=10, generator=0)
+    >>> factorization = made.factor(0.1)
+    >>> w = factorization.solve(x[:, 0])
+    >>> bool((made @ w + 0.1 * w - x[:, 0]).abs().max() < 1e-10)
+    True
+    >>> factorization.variance([[0.5]]) < factorization.variance([[1.5]])  # inside, outside
+    tensor([True])
+    """
 
     approximation: "Approximation"
     log_determinant: Tensor  # of shape ()
@@ -120,7 +134,20 @@ class Factorization(ABC):
 
 
 class Solution:
-    """(K̃ + noise)⁻¹ b for right-hand sides b, (n, columns): what is kept of it is computed when asked for."""
+    """(K̃ + noise)⁻¹ b for right-hand sides b, (n, columns): what is kept of it is computed when asked for.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> y = torch.sin(6 * x[:, 0])
+    >>> solution = make_approximation("hierarchical", "matern32", x, rank=10, generator=0).solve(0.01, y)
+    >>> solution.predictor([[0.25]]).shape  # a function of new points
+    torch.Size([1, 1])
+    >>> bool((solution.left_out()[:, 0] - y).abs().max() < 0.1)  # each predicted from all others
+    True
+    """
 
     factorization: Factorization
 

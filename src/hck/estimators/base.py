@@ -298,6 +298,18 @@ class HCKEstimator(BaseEstimator):
         path : path-like
         force : bool, default=False
             Whether to replace a saved model that is there.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import hck
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> model = hck.HCKRegressor("matern32", lengthscale=0.5, alpha=0.1, rank=16).fit(X, X[:, 0])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model")
+        ...     print(hck.load(f"{folder}/model").kernel)
+        matern32
         """
         save(self._settled(), path, force)
 

@@ -265,6 +265,18 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> _, before = process.predict([[2.0]], return_std=True)
+        >>> _, after = process.partial_fit([[2.0]], [0.0]).predict([[2.0]], return_std=True)
+        >>> after < before
+        array([ True])
         """
         check_updatable(self)
         if not hasattr(self, "trees_"):

@@ -65,6 +65,16 @@ class OnlineProcessEstimator(ProcessDraws):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> len(process.forget(keep=50).loo_predict())
+        50
         """
         states = self._versions()
         gone = oldest(len(states[0]), indices, keep)
@@ -86,6 +96,16 @@ class OnlineProcessEstimator(ProcessDraws):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> process.update([30], [7.0]).predict(X[30:31]) > np.sin(6 * X[30, 0])
+        array([ True])
         """
         states = self._versions()
         positions, order = places_of(indices, len(states[0]))

@@ -208,6 +208,17 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         mean : ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
             A tensor on X's device if X is a tensor.
         std : the same, if `return_std`
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessClassifier
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessClassifier("matern52", lengthscale=0.3, optimizer=None, rank=64)
+        >>> _ = process.fit(X, X[:, 0] > 0.5)
+        >>> mean, std = process.predict_latent([[0.5], [9.0]], return_std=True)
+        >>> bool(std[0] < std[1])
+        True
         """
         X = self._validate_new(X)
         found = [self._out(X, torch.stack(each, 1)) for each in zip(*self._latent(X), strict=True)]
@@ -232,6 +243,17 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessClassifier
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessClassifier("matern52", lengthscale=0.3, optimizer=None, rank=64)
+        >>> _ = process.fit(X, X[:, 0] > 0.5)
+        >>> inside, outside = process.predict_proba([[1.0], [9.0]])[:, 1]
+        >>> bool(inside > outside), round(float(outside), 2)  # far away nothing is known
+        (True, 0.5)
         """
         X = self._validate_new(X)
         each = torch.stack([probability(*latent) for latent in self._latent(X)], 1).double().cpu().numpy()
@@ -250,6 +272,15 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         Returns
         -------
         ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessClassifier
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessClassifier("matern52", lengthscale=0.3, optimizer=None, rank=64)
+        >>> process.fit(X, np.where(X[:, 0] > 0.5, "right", "left")).predict([[0.1], [0.9]])
+        array(['left', 'right'], dtype='<U5')
         """
         code = self.predict_proba(X).argmax(1)
         return self.classes_[code]
@@ -274,6 +305,17 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         -------
         value : float
         gradient : ndarray of the shape of theta, if `eval_gradient`
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessClassifier
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessClassifier("matern52", lengthscale=0.3, optimizer=None, rank=64)
+        >>> _ = process.fit(X, X[:, 0] > 0.5)
+        >>> value, gradient = process.log_marginal_likelihood(process.theta_, eval_gradient=True)
+        >>> value < 0, gradient.shape
+        (True, (1, 2))
         """
         check_is_fitted(self, "posteriors_")
         if theta is None and not eval_gradient:
@@ -306,6 +348,16 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         -------
         list of dict
             For each kernel and each parameter's name, an array of its shape.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessClassifier
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessClassifier("matern52", lengthscale=0.3, optimizer=None, rank=64)
+        >>> _ = process.fit(X, X[:, 0] > 0.5)
+        >>> [list(each) for each in process.standard_errors()]  # of each class against all others
+        [['lengthscale', 'scale']]
         """
         check_is_fitted(self, "posteriors_")
         rows = self.theta_ if self.theta_.size else ()

@@ -34,6 +34,16 @@ class ProcessDraws(ProcessPrediction):
         Returns
         -------
         ndarray of shape (len(X), n_samples) or (len(X), n_targets, n_samples); a tensor if X is one
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> process.sample_y([[0.1], [0.2], [0.3]], n_samples=4, random_state=0).shape
+        (3, 4)
         """
         draw = self.sample_posterior if hasattr(self, "posterior_") else self.sample_prior
         return draw(X, n_samples, random_state)
@@ -48,6 +58,15 @@ class ProcessDraws(ProcessPrediction):
         -------
         ndarray of shape (len(X), n_samples) or (len(X), n_targets, n_samples); a tensor on X's device if X is
         a tensor
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> process.sample_prior(X, n_samples=4, random_state=0).shape
+        (60, 4)
         """
         self._validate_params()
         X = self._validate_new(X) if hasattr(self, "posterior_") else self._validate_points(X)
@@ -84,6 +103,16 @@ class ProcessDraws(ProcessPrediction):
         -------
         ndarray of shape (len(X), n_samples) or (len(X), n_targets, n_samples); a tensor on X's device if X is
         a tensor
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> process.sample_posterior([[0.1], [0.2], [0.3]], n_samples=4, random_state=0).shape
+        (3, 4)
         """
         X, seed = self._validate_new(X), int(check_random_state(random_state).randint(2**31 - 1))
         random = as_random(seed)

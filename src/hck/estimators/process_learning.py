@@ -157,6 +157,19 @@ class ProcessLearning(ProcessChoice):
         -------
         value : float
         gradient : ndarray of shape (n_parameters,), if `eval_gradient`
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> process.theta_names_
+        ['lengthscale[0]', 'scale', 'noise']
+        >>> value, gradient = process.log_marginal_likelihood(process.theta_, eval_gradient=True)
+        >>> bool(gradient[-1] < 0)  # less noise would be likelier
+        True
         """
         check_is_fitted(self, "posterior_")
         if theta is None and not eval_gradient:
@@ -186,6 +199,16 @@ class ProcessLearning(ProcessChoice):
         -------
         dict
             For each parameter's name, an array of its shape.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> list(process.standard_errors())
+        ['lengthscale', 'scale', 'noise']
         """
         check_is_fitted(self, "posterior_")
         if not len(self.theta_):
@@ -194,7 +217,18 @@ class ProcessLearning(ProcessChoice):
         return self._space.split(standard_errors(lambda theta: slope(theta)[1], self.theta_, step))
 
     def plot_history(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the objective at each step of learning; returns matplotlib's axes."""
+        """Draw the objective at each step of learning; returns matplotlib's axes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, max_iter=5)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> process.plot_history().get_xlabel()
+        'step'
+        """
         from hck.plotting import plot_learning  # which needs matplotlib
 
         check_is_fitted(self, "history_")

@@ -70,13 +70,15 @@ class ProcessPrediction(ProcessLearning):
         --------
         >>> import numpy as np
         >>> from hck import HCKGaussianProcessRegressor
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.uniform(size=(4000, 1))
-        >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.standard_t(2, size=4000)  # heavy tails
-        >>> model = HCKGaussianProcessRegressor(fit_time="fast", random_state=0).fit(X[:2000], y[:2000])
-        >>> mean, lower, upper = model.predict(X[2000:], interval=0.5)
-        >>> inside = (lower <= y[2000:]) & (y[2000:] <= upper)
-        >>> bool(0.46 < inside.mean() < 0.54)
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> mean, std = process.predict([[0.5], [9.0]], return_std=True)  # of the function
+        >>> _, wider = process.predict([[0.5], [9.0]], return_std=True, observed=True)  # of observations
+        >>> bool(std[0] < std[1]), (std < wider)
+        (True, array([ True,  True]))
+        >>> mean, lower, upper = process.predict([[0.5], [9.0]], interval=0.9)  # of observations
+        >>> bool(lower[0] < np.sin(3.0) < upper[0])
         True
         """
         if bool(return_std) + bool(return_cov) + (interval is not None) > 1:
@@ -190,6 +192,17 @@ class ProcessPrediction(ProcessLearning):
         -------
         mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
         std : the same, if `return_std`
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> mean, std = process.loo_predict(return_std=True)
+        >>> float(np.mean(np.abs(mean - np.sin(6 * X[:, 0])) < 2 * std)) > 0.9
+        True
         """
         check_is_fitted(self, "posterior_")
         left_out = self.posterior_.leave_one_out()
@@ -204,6 +217,16 @@ class ProcessPrediction(ProcessLearning):
         dict
             "rmse"; "lpd", the mean log predictive density; "crps"; and "coverage" of 95 % intervals: numbers
             or, of several targets, arrays with one for each.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> list(process.loo_metrics())
+        ['rmse', 'lpd', 'crps', 'coverage']
         """
         mean, std = self.loo_predict(return_std=True)
         if not np.isfinite(std).all():

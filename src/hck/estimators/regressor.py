@@ -326,6 +326,16 @@ class HCKRegressor(RegressorMixin, OnlineRidge):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets)
             Without points of weight 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKRegressor
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> y = np.sin(6 * X[:, 0])
+        >>> model = HCKRegressor("matern32", lengthscale=0.5, alpha=0.01, rank=16).fit(X, y)
+        >>> float(np.abs(model.loo_predict() - y).max()) < 0.1
+        True
         """
         values = self._observable(self._left_out_values())
         return values[:, 0] if self._one_target else values

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -93,6 +94,7 @@ class RidgeEstimator(HCKEstimator):
     _weight: np.ndarray | None
     _targets: np.ndarray  # (points that count, columns), without the intercept; earlier versions lack it
     _takes_values = True
+    _blends = True  # several candidates may share the trees
     _loss: ClassVar[str]  # by which candidates are compared: of `hck.selection.loss.LOSSES`
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -167,12 +169,12 @@ class RidgeEstimator(HCKEstimator):
                 if (found := settle(made, selection, self._given(), contest)) is not None:
                     equations = Penalties(scaled.points, found[0], self.leave_one_out)
                     weighed, selection = replace(weighed, intercept=equations.intercept), found[1]
-            seeds = rng.randint(2**31 - 1, size=int(selection.n_trees)).tolist()
-            shape, others = selection.shape, selection.blend[1:]
-            trained = [self._train_trees(equations, selection, shape, seeds)]
-            if trained[0].left_out is not None:
-                trained += [self._train_trees(equations, other, shape, seeds) for other in others]
-            whole = blend(trained, selection.blend, weighed)
+            seeds = iter(rng.randint(2**31 - 1, size=int(selection.n_trees)).tolist())
+            shape, parts = selection.shape, selection.blend or [selection]
+            trained = [
+                self._train_trees(equations, each, shape, list(islice(seeds, each.n_trees))) for each in parts
+            ]
+            whole = blend(trained, [each.weight for each in selection.blend])
             return Fitted(whole, weighed, scaled.scaling, selection, equations.losses)
 
     def _contest(
@@ -193,8 +195,7 @@ class RidgeEstimator(HCKEstimator):
             None if isinstance(value, str) else value for value in (self.n_trees, self.rank, self.alpha)
         )
         n_trees = 1 if self._is_fixed() else n_trees
-        blends = self.fit_time == "best" and self.leave_one_out and self.approximation == "hierarchical"
-        blends = blends and self.loss == "squared"
+        blends = self._blends and self.approximation == "hierarchical" and self.loss == "squared"
         kernel = given_kernel(self._base_kernel(), self.lengthscale)
         return Given(kernel, None if alpha is None else float(alpha), rank, n_trees, blends)
 

@@ -23,9 +23,8 @@ from hck.points import Points
 from hck.preparation.arrays import to_host
 from hck.preparation.scaling import Scaling, other_units
 from hck.preparation.ties import Ties
-from hck.selection import Candidate, Observations, Selection
+from hck.selection import Observations, Selection
 from hck.selection.isotropic import Units
-from hck.selection.left_out import blend_weights
 from hck.selection.loss import InUnits, Loss
 
 _LARGEST = 1e151  # targets, of which squares are summed
@@ -186,24 +185,16 @@ def _mean(values: list[Tensor | None]) -> np.ndarray | None:
     return torch.stack(known).mean(0).numpy() if known else None
 
 
-def blend(trained: list[Ensemble], candidates: list[Candidate], weighed: Weighed) -> Ensemble:
-    """A mean of what was trained with several candidates, which are given their weights in it.
-
-    The weights are those that predict left-out observations best.
-    """
+def blend(trained: list[Ensemble], weights: list[float]) -> Ensemble:
+    """A mean of what was trained with several candidates, by their weights."""
     if len(trained) == 1:
         return trained[0]
-    known = [each.left_out for each in trained if each.left_out is not None]
-    shares = blend_weights(known, weighed.y.numpy(), weighed.weight)
-    for candidate, share in zip(candidates, shares, strict=True):
-        candidate.weight = float(share)
-    kept = [(each, float(share)) for each, share in zip(trained, shares, strict=True) if share > 0]
-    if len(kept) == 1:
-        return kept[0][0]
+    pairs = list(zip(trained, weights, strict=True))
+    known = [share * each.left_out for each, share in pairs if each.left_out is not None]
     return Ensemble(
-        [member for each, _ in kept for member in each.members],
-        np.sum([share * other for other, share in zip(known, shares, strict=True) if share > 0], axis=0),
-        [share / len(each.members) for each, share in kept for _ in each.members],
+        [member for each in trained for member in each.members],
+        np.sum(known, axis=0) if len(known) == len(trained) else None,
+        [share / len(each.members) for each, share in pairs for _ in each.members],
     )
 
 

@@ -28,7 +28,19 @@ _TURNS = 100  # of conjugate gradients in a step
 
 @dataclass(frozen=True)
 class Effort:
-    """How far a search goes."""
+    """How far a search goes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.losses import Effort, Logistic, Problem, minimise
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> made = make_approximation("hierarchical", "gaussian", x, rank=10, generator=0)
+    >>> problem = Problem.of(Logistic(), (x[:, 0] > 0.3).long())
+    >>> minimise(made, problem, alpha=0.1, effort=Effort(max_iter=1)).certificate.converged
+    False
+    """
 
     max_iter: int = 100
     tolerance: float | None = None  # of the gradient, relative to that at 0; None: 1e-6, or 1e-3 in float32

@@ -24,6 +24,19 @@ class Mixture:
     variances and of the variance of their means, which is large next to cuts, each times a factor (`spread`).
     Factors of 1 are those of a mixture of trees of which one, not known which, is right. But the mean is
     nearer to the truth than the trees are: `calibrated` has the factors that fit left-out observations best.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.process import Mixture, Process
+    >>> x = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
+    >>> made = [make_approximation("hierarchical", "matern52", x, rank=10, generator=k) for k in range(3)]
+    >>> y, no_trend = torch.sin(6 * x[:, 0]), torch.zeros(50, 0)
+    >>> mixture = Mixture([Process.of(each, 0.01, y, no_trend) for each in made])
+    >>> mean, variance = mixture.variance([[0.5]], torch.zeros(1, 0, dtype=torch.float64))
+    >>> bool((mean - torch.sin(torch.tensor(3.0))).abs() < 3 * variance.sqrt())
+    True
     """
 
     members: list[Process]
@@ -159,7 +172,23 @@ class Mixture:
 
 @dataclass
 class MixtureFunctions:
-    """Functions drawn from a mixture, the same whenever they are evaluated."""
+    """Functions drawn from a mixture, the same whenever they are evaluated.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.backend.random import as_random
+    >>> from hck.process import Mixture, Process
+    >>> x = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
+    >>> made = [make_approximation("hierarchical", "matern52", x, rank=10, generator=k) for k in range(3)]
+    >>> y, no_trend = torch.sin(6 * x[:, 0]), torch.zeros(50, 0)
+    >>> mixture = Mixture([Process.of(each, 0.01, y, no_trend) for each in made])
+    >>> functions = mixture.functions(4, as_random(0), 64)
+    >>> grid, none = [[0.1], [0.2]], torch.zeros(2, 0, dtype=torch.float64)
+    >>> bool((functions(grid, none) == functions(grid, none)).all())  # the same whenever they are evaluated
+    True
+    """
 
     mixture: Mixture
     drawn: dict[int, Functions]  # of each tree that has some

@@ -25,6 +25,18 @@ class Process:
     predictions (O'Hagan, 1978). Several outputs, the columns of y, are independent of each other and share
     kernel, noise and H, and so one factorization; of one output, results lack their axis. Made by
     `Process.of`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.process import Process
+    >>> x = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
+    >>> made, no_trend = make_approximation("exact", "matern52", x, rank=50), torch.zeros(50, 0)
+    >>> process = Process.of(made, 0.01, torch.sin(6 * x[:, 0]), no_trend)
+    >>> new, none = [[0.5], [3.0]], torch.zeros(2, 0, dtype=torch.float64)
+    >>> process.predict(new, none).shape, process.variance(new, none).round(decimals=2)
+    (torch.Size([2]), tensor([0.0000, 0.9700], dtype=torch.float64))
     """
 
     source: Approximation

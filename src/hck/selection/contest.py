@@ -14,7 +14,7 @@ from hck.kernels import Kernel
 from hck.points import DensePoints, Points, VectorPoints
 from hck.preparation.ties import Ties
 from hck.selection.candidate import Shape
-from hck.selection.left_out import left_out_of
+from hck.selection.left_out import blend_weights, left_out_of
 from hck.selection.loss import Loss
 from hck.selection.neighbourhoods import regions
 from hck.selection.observations import Observations
@@ -57,17 +57,31 @@ class Comparison:
         return [HierarchicalKernel.of(tree.with_kernel(kernel, jitter)) for tree in trees]
 
     @torch.no_grad()
-    def loss_of(self, matrices: list[HierarchicalKernel], alpha: float) -> float:
-        """The loss of observations that all others predict; infinite if that cannot be computed."""
+    def predicted(self, matrices: list[HierarchicalKernel], alpha: float) -> np.ndarray | None:
+        """What all others predict of observations, (counted, columns); None if that cannot be computed."""
         total, noise = np.zeros((len(self.counted), self.some.columns.shape[1])), self.some.noise
         relative = 1.0 if noise is None else noise.to(self.some.points.device)
         for matrix in matrices:
             found = left_out_of(matrix, self.some.columns, alpha * relative)
             if found is None:
-                return np.inf
+                return None
             total += found.mean.double().cpu().numpy()[self.counted]
-        value = self.loss(total / len(matrices)) if np.isfinite(total).all() else np.inf
+        return total / len(matrices) if np.isfinite(total).all() else None
+
+    def loss_of(self, matrices: list[HierarchicalKernel], alpha: float) -> float:
+        """The loss of these predictions; infinite if they cannot be computed."""
+        return self.judge(self.predicted(matrices, alpha))
+
+    def judge(self, predicted: np.ndarray | None) -> float:
+        """The loss of predictions; infinite if there are none."""
+        value = np.inf if predicted is None else self.loss(predicted)
         return value if np.isfinite(value) else np.inf
+
+    def weights(self, predicted: list[np.ndarray]) -> np.ndarray:
+        """Weights of several predictions in the mean that comes closest to what was observed."""
+        some, counted = self.some, self.counted
+        precision = None if some.noise is None else 1 / some.noise.double().cpu().numpy()[counted]
+        return blend_weights(predicted, some.columns.double().cpu().numpy()[counted], precision)
 
 
 @dataclass

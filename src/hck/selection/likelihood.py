@@ -25,6 +25,12 @@ class Learning:
 
     By "lbfgs", on one sample of the points, with a tree that is made anew a few times; or, "stochastic", by
     Adam with a fresh sample and a fresh tree at every step.
+
+    Examples
+    --------
+    >>> from hck.selection import Learning
+    >>> Learning("lbfgs", steps=20, size=5000).restarts
+    0
     """
 
     optimizer: str = "stochastic"
@@ -47,7 +53,36 @@ def evaluate(
     jitter: float | None = None,
     gradient: bool = True,
 ) -> tuple[float, np.ndarray]:
-    """The log-likelihood at theta and its gradient, with the tree and the landmarks that there are."""
+    """The log-likelihood at theta and its gradient, with the tree and the landmarks that there are.
+
+    Parameters
+    ----------
+    space : Space
+        What theta is made of.
+    source : Approximation
+        The kernel, on the training points.
+    data : Observations
+    theta : array-like of shape (parameters,)
+    jitter : float or None, default=None
+    gradient : bool, default=True
+        Whether it is asked for; it is empty if not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.kernels import Gaussian
+    >>> from hck.points import as_points
+    >>> from hck.selection import Observations, Space, evaluate
+    >>> x = np.linspace(0, 1, 60)[:, None]
+    >>> data = Observations(as_points(x), torch.from_numpy(np.sin(6 * x[:, 0])))
+    >>> space = Space.of(Gaussian(0.1), noise=0.01)
+    >>> made = make_approximation("exact", space.kernel, x, rank=60)
+    >>> value, gradient = evaluate(space, made, data, space.start)
+    >>> bool(gradient[0] > 0)  # a longer lengthscale would be likelier
+    True
+    """
     kernel, noise, tensors = space.tensors_at(theta, source.device, source.dtype)
     variance = noise if data.noise is None else data.noise.to(source.device, source.dtype)
     assert variance is not None
@@ -91,6 +126,33 @@ def learn(
     """theta of the largest likelihood, with priors if there are any; the objective is per observation.
 
     `approximate` makes of a kernel, points and a seed what stands in for the kernel.
+
+    Parameters
+    ----------
+    space : Space
+        What is learned, and where it starts.
+    data : Observations
+    approximate : callable
+        (kernel, points, seed) ↦ Approximation.
+    rng : RandomState
+    how : Learning
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.kernels import Gaussian
+    >>> from hck.points import as_points
+    >>> from hck.selection import Learning, Observations, Space, learn
+    >>> x = np.linspace(0, 1, 60)[:, None]
+    >>> data = Observations(as_points(x), torch.from_numpy(np.sin(6 * x[:, 0])))
+    >>> space = Space.of(Gaussian(0.1), noise=0.01)
+    >>> def approximate(kernel, points, seed):
+    ...     return make_approximation("exact", kernel, points, rank=60)
+    >>> found = learn(space, data, approximate, np.random.RandomState(0), Learning("lbfgs", steps=20))
+    >>> bool(np.exp(found.theta[0]) > 0.2)  # the lengthscale, which was 0.1
+    True
     """
     start = space.start if how.start is None else how.start
     size = len(data) if how.size is None else min(how.size, len(data))

@@ -53,7 +53,7 @@ def features_within(n: int, work: float) -> int:
 
 # Kernels that learn lengthscales, those that learn a matrix, tries, and points of a neighbourhood, each up to
 # some multiple of 10¹¹ operations.
-_EFFORTS = ((0.5, 1, 1, 6, 128), (2, 2, 1, 8, 128), (10, 3, 2, 10, 200), (math.inf, 4, 3, 12, 256))
+_EFFORTS = ((0.5, 2, 1, 6, 128), (2, 3, 2, 8, 128), (10, 3, 2, 10, 200), (math.inf, 4, 3, 12, 256))
 
 
 @dataclass(frozen=True)
