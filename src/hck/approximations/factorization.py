@@ -9,7 +9,6 @@ from torch import Tensor
 
 from hck.backend.memory import require_bytes
 from hck.backend.random import RandomLike, as_random
-from hck.errors import NoGradientError
 from hck.hierarchy.forest import Predictor
 from hck.hierarchy.leave_one_out import leave_one_out
 from hck.points import Points, PointsLike, as_points_like
@@ -40,13 +39,6 @@ def needs_factorization(what: str) -> ValueError:
     return ValueError(
         f"{what} need a factorization, but with the exact kernel by iteration there is none: use "
         "approximation='hierarchical', or 'exact' with enough memory for n² numbers"
-    )
-
-
-def no_slopes() -> NoGradientError:
-    """The error of an approximation that is not differentiated by points."""
-    return NoGradientError(
-        "gradients are not there for tapered kernels: use approximation='hierarchical', or another one"
     )
 
 
@@ -84,9 +76,9 @@ class Factorization(ABC):
     def covariance(self, x: PointsLike) -> Tensor:
         """The same for all pairs of new points: shape (points, points). For some thousands at most."""
 
+    @abstractmethod
     def slope_variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
         """The variance of ∂f/∂x at each new point, without noise: shape (points, d)."""
-        raise no_slopes()
 
     def solve(self, b: Tensor) -> Tensor:
         """(K̃ + noise)⁻¹ b, for b of shape (n,) or (n, columns)."""

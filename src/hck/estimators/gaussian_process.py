@@ -226,7 +226,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         members = for_each_tree(condition, chosen.kernel, points, settings, chosen.seeds)
         posterior = Mixture(members)
         if self.calibrate == "loo" or (self.calibrate == "auto" and (chosen.compared or len(members) > 1)):
-            posterior = posterior.calibrated(chosen.held, known_noise=known is not None)
+            posterior = posterior.calibrated(chosen.selection.held, known_noise=known is not None)
         self.coefficients_ = raw_coefficients(posterior, trend, units)
         self.log_marginal_likelihood_value_ = posterior.log_likelihood
         self.kernel_, self.noise_ = chosen.kernel, variance if known is None else known.numpy()

@@ -1,12 +1,14 @@
 """What the front doors ask of a fitted estimator, so that they need not know how it keeps it."""
 
 import numpy as np
+from scipy.special import ndtri
 from torch import Tensor
 
 from hck.estimators.base import HCKEstimator
 from hck.estimators.kernel_pca import HCKKernelPCA
 from hck.estimators.process_classifier import HCKGaussianProcessClassifier
 from hck.estimators.process_learning import ProcessLearning
+from hck.estimators.process_prediction import ProcessPrediction
 from hck.estimators.ridge import RidgeEstimator
 from hck.preparation.arrays import PointsLike
 from hck.preparation.columns import Columns
@@ -60,6 +62,14 @@ def has_intervals(model: RidgeEstimator, level: float) -> bool:
     """Whether intervals of a level are known, and enough training points are there for them."""
     errors = model._errors()
     return errors is not None and errors.reaches(level)
+
+
+def reach_of(model: ProcessPrediction, level: float) -> np.ndarray:
+    """How many standard deviations intervals of a process reach to both sides.
+
+    Where the noise of new observations is not known, those of the function: as many as a Gaussian's.
+    """
+    return ndtri((1 + level) / 2) if np.ndim(model.noise_) else model._reach(level)
 
 
 def learned_parameters(model: ProcessLearning) -> dict[str, np.ndarray]:

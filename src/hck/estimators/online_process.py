@@ -1,5 +1,6 @@
 """Gaussian processes whose observations come and go without a refit."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from hck.estimators.updating import (
     oldest,
     places_of,
     start,
+    still_held,
 )
 from hck.kernels.inputs import real_array
 from hck.online import OnlineProcess, State
@@ -174,6 +176,9 @@ class OnlineProcessEstimator(ProcessDraws):
         chosen = getattr(self, "selection_", None)  # which models of earlier versions lack
         return (int(self.rank), self.leaf_size) if chosen is None else (chosen.rank, chosen.leaf_size)
 
+    def _held(self) -> np.ndarray | None:
+        return still_held(self, self._online) if hasattr(self, "_online") else super()._held()
+
     def _go_on(self, states: list[State], noise: float | np.ndarray) -> None:
         """Set what belongs to other versions."""
         members = [OnlineProcess(state) for state in states]
@@ -204,11 +209,13 @@ class OnlineProcessEstimator(ProcessDraws):
         if not hasattr(self, "_online"):
             return self
         made, states = object.__new__(type(self)), self._online
+        chosen = getattr(self, "selection_", None)
         found = {name: value for name, value in vars(self).items() if name not in ("_online", "_first_new")}
         members = [member.settled for member in self.posterior_.members]  # type: ignore[attr-defined]
         made.__dict__ = {
             **found,
             "posterior_": Mixture(members, self.posterior_.spread),
+            **({"selection_": replace(chosen, held=self._held())} if chosen is not None else {}),
             "trees_": [member.source.tree for member in members],
             "_grown_by": states[0].habit.leaf_size,
             "_n_recent": len(states[0]) - int(np.searchsorted(states[0].ledger.numbers, self._first_new)),

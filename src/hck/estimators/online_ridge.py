@@ -1,5 +1,6 @@
 """Regressors and classifiers whose observations come and go without a refit."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from hck.estimators.updating import (
     places_of,
     start,
     start_anew,
+    still_held,
 )
 from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import lay_out, resolve_jitter
@@ -246,6 +248,7 @@ class OnlineRidge(RidgeEstimator):
         made.__dict__ = {
             **found,
             "forest_": Forest([*members], self.forest_.weights),
+            "selection_": replace(self.selection_, held=still_held(self, states)),
             "trees_": [member.tree for member in members],
             "_targets": data.b.double().cpu().numpy(),
             "_weight": self._weights_of(data.noise),

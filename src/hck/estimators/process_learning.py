@@ -28,6 +28,8 @@ from hck.selection.likelihood import standard_errors, start_lengthscales
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_LARGEST = 300.0  # of a parameter's logarithm, in size: then it and its square are finite
+
 Bounds: TypeAlias = dict[str, str | tuple[float, float]]  # of parameters by name; "fixed": not learned
 
 
@@ -168,7 +170,7 @@ class ProcessLearning(ProcessChoice):
         check_is_fitted(self, "posterior_")
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
-        theta = self.theta_ if theta is None else real_array(theta)
+        theta = self.theta_ if theta is None else _check_theta(theta)
         data = self._training_data()
         found = [
             evaluate(self._space, member.source, data, theta, self.jitter, eval_gradient)
@@ -281,3 +283,14 @@ class ProcessLearning(ProcessChoice):
         first = self.posterior_.members[0]
         noise = first.noise if np.ndim(self.noise_) else None
         return Observations(first.source.points, first.observations, first.features, noise)
+
+
+def _check_theta(theta: ArrayLike) -> np.ndarray:
+    """Logarithms of parameters, or a ValueError."""
+    given = real_array(theta)
+    wrong = given[~(np.abs(given) < _LARGEST)]
+    if wrong.size:
+        raise ValueError(
+            f"theta are logarithms of parameters, between -{_LARGEST:g} and {_LARGEST:g}, got {wrong[0]}"
+        )
+    return given

@@ -38,7 +38,7 @@ from hck.estimators.penalised import (
 )
 from hck.estimators.ridge import SAVED
 from hck.estimators.slopes import chained, forest_slopes
-from hck.estimators.updating import check_targets, check_updatable
+from hck.estimators.updating import check_targets, check_updatable, still_held
 from hck.losses import Loss, Quantile
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
@@ -169,7 +169,10 @@ class HCKRegressor(RegressorMixin, OnlineRidge):
         several = _are_quantiles(fitted.losses)
         self.crossing_ = _crossing(values + self.intercept_) if several and values is not None else 0.0
         others = None if several or fitted.left_out is None else self._observable(fitted.left_out)
-        self._left_out_errors = regression_errors(observed[weighed.rows], others, weighed.weights)
+        self._left_out_errors = None
+        if others is not None:
+            held = fitted.selection.held
+            self._left_out_errors = regression_errors(observed[weighed.rows], others, weighed.weights, held)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -208,7 +211,7 @@ class HCKRegressor(RegressorMixin, OnlineRidge):
     def _errors_of(
         self, targets: np.ndarray, left_out: np.ndarray, weight: np.ndarray | None
     ) -> LeftOutErrors:
-        return LeftOutErrors(targets - left_out, weight)
+        return regression_errors(targets, left_out, weight, still_held(self, self._online))
 
     def _right_sides(self, y: TargetsLike) -> Tensor:
         if np.size(y) == 0:

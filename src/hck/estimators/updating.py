@@ -121,6 +121,15 @@ def start(
     return State.of(source, rank, habit, b, noise)
 
 
+def still_held(model: Any, states: Sequence[State]) -> np.ndarray | None:
+    """Observations that shaped no metric: of those of the fit the same as then, and all that came later."""
+    held = getattr(getattr(model, "selection_", None), "held", None)  # models of earlier versions lack it
+    if held is None:
+        return None
+    numbers = states[0].ledger.numbers
+    return np.flatnonzero(np.isin(numbers, held) | (numbers >= model._first_new))
+
+
 class Trees(Sequence[Tree]):
     """The trees of some versions, made when one is asked for."""
 

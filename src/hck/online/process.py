@@ -44,6 +44,7 @@ class OnlineProcess:
 
     state: State
     outputs = 1
+    has_left_out = True
 
     @cached_property
     def evidence(self) -> Likelihood:

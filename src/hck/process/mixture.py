@@ -1,6 +1,7 @@
 """Several trees over the same observations, taken together."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -53,11 +54,16 @@ class Mixture:
 
         As it is where equations are solved by iteration, since nothing is left out then.
         """
-        if not all(member.factorization.has_left_out for member in self.members):
+        if not self.has_left_out:
             return self
         first = self.members[0]
         found = calibrate(first.observations, self._left_out(), self._noise, rows, known_noise)
         return replace(self, spread=found)
+
+    @property
+    def has_left_out(self) -> bool:
+        """Whether observations can be predicted from all others."""
+        return all(member.has_left_out for member in self.members)
 
     @property
     def log_likelihood(self) -> float:
@@ -112,6 +118,19 @@ class Mixture:
         latent = [(one.variance - noise).clamp_min(0) for one in left_out]
         mean, variance = mix([one.mean for one in left_out], latent, self.spread)
         return LeftOut(mean, variance + self.spread.noise * noise)
+
+    @cached_property
+    def standardised(self) -> Tensor | None:
+        """Sizes of errors of left-out observations, in units of their standard deviations: like y.
+
+        Infinite where others cannot predict an observation; None if nothing can be left out.
+        """
+        if not self.has_left_out:
+            return None
+        found = self.leave_one_out()
+        error, std = (self.members[0].observations.to(found.mean) - found.mean).abs(), found.variance.sqrt()
+        known = error.isfinite() & std.isfinite()
+        return torch.where(error > 0, error / std, error).where(known, torch.inf)
 
     @property
     def _noise(self) -> Tensor:

@@ -208,10 +208,15 @@ class Process:
 
     # The observations themselves --------------------------------------------------------------------
 
+    @property
+    def has_left_out(self) -> bool:
+        """Whether observations can be predicted from all others: not where equations are solved by steps."""
+        return self.factorization.has_left_out
+
     @torch.no_grad()
     def leave_one_out(self) -> LeftOut:
         """Every observation predicted from all others."""
-        if not self.factorization.has_left_out:
+        if not self.has_left_out:
             raise needs_factorization("leave-one-out predictions")
         diagonal = self.factorization.inverse_diagonal()  # first: then solutions can use what it made
         rest = self.solution.combine(subtracting(self.coefficients)).weights

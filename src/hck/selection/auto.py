@@ -70,6 +70,7 @@ def select(given: Given, contest: Contest, units: Units) -> Selection:
     blend = share(chosen.blend, shape, given, contest) if given.blends else []
     if blend:
         shape = replace(shape, n_trees=sum(each.n_trees for each in blend))
+    learned = any(each.kernel.importances() is not None for each in (best, *blend))
     return Selection(
         best.kernel,
         best.alpha,
@@ -79,6 +80,7 @@ def select(given: Given, contest: Contest, units: Units) -> Selection:
         seconds=time.perf_counter() - start,
         approximation=name,
         blend=blend,
+        held=contest.held if learned else None,
     )
 
 

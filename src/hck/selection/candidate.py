@@ -78,6 +78,9 @@ class Selection:
     seconds : float
         That selection took.
     approximation : str
+    held : ndarray, optional
+        Rows, among the points that count, that shaped none of the kernels: their left-out errors are those of
+        new points. None if no metric was learned, so that this can be said of all.
 
     Examples
     --------
@@ -99,6 +102,7 @@ class Selection:
     seconds: float = 0.0
     approximation: str = "hierarchical"
     blend: list[Candidate] = field(default_factory=list)
+    held: np.ndarray | None = None
 
     @property
     def shape(self) -> Shape:
