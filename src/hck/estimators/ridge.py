@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from numbers import Integral, Real
@@ -170,9 +170,10 @@ class RidgeEstimator(HCKEstimator):
                     equations = Penalties(scaled.points, found[0], self.leave_one_out)
                     weighed, selection = replace(weighed, intercept=equations.intercept), found[1]
             seeds = iter(rng.randint(2**31 - 1, size=int(selection.n_trees)).tolist())
-            shape, parts = selection.shape, selection.blend or [selection]
+            parts: Sequence[Selection | Candidate] = selection.blend or [selection]
             trained = [
-                self._train_trees(equations, each, shape, list(islice(seeds, each.n_trees))) for each in parts
+                self._train_trees(equations, each, selection.shape, list(islice(seeds, each.n_trees)))
+                for each in parts
             ]
             whole = blend(trained, [each.weight for each in selection.blend])
             return Fitted(whole, weighed, scaled.scaling, selection, equations.losses)

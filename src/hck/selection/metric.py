@@ -125,7 +125,7 @@ def _gradient(
     kernel's matrix is not positive definite.
     """
     s, (scale, level, shape) = _distances(z, formulas), levels.exp()[..., None, None].unbind(1)
-    values, slopes, by_shape = zip(*map(_with_slopes, formulas, s, shape), strict=True)
+    values, slopes, shape_slopes = zip(*map(_with_slopes, formulas, s, shape), strict=True)
     matrix = torch.stack(values).mul_(scale)
     matrix.diagonal(dim1=1, dim2=2).add_(level[:, 0] * noise)
     factor, known = try_factor_(matrix)
@@ -134,7 +134,7 @@ def _gradient(
     weight = weight.baddbmm_(solved, solved.mT, beta=columns / 2, alpha=-0.5)
     by_noise = (weight.diagonal(dim1=1, dim2=2) * noise).sum(1) * level[:, 0, 0]
     by_scale = _inner(weight, values) * scale[:, 0, 0]
-    by_shape = _inner(weight, by_shape) * (scale * shape)[:, 0, 0]
+    by_shape = _inner(weight, shape_slopes) * (scale * shape)[:, 0, 0]
     if fixed:  # the noise goes with the scale
         by_scale, by_noise = by_scale + by_noise, torch.zeros_like(by_noise)
     by_level = torch.stack([by_scale, by_noise, by_shape], 1)
