@@ -338,6 +338,7 @@ class HCKRegressor(RegressorMixin, OnlineRidge):
         each = [
             d2_pinball_score(y, values, alpha=loss.level, sample_weight=sample_weight)
             for values, loss in zip(predicted, losses, strict=True)
+            if isinstance(loss, Quantile)
         ]
         return float(np.mean(each))
 

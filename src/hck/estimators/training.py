@@ -103,7 +103,7 @@ def weigh(targets: np.ndarray, weight: Tensor | None, dtype: torch.dtype = torch
 
 def check_size(y: np.ndarray | Tensor, least: float = 0.0, most: float = _LARGEST) -> None:
     """Raise ValueError for targets of which squares overflow, or underflow unless all are 0."""
-    largest = float(abs(y).max())
+    largest = max(float(y.max()), -float(y.min()))
     if not largest <= most:
         raise ValueError(
             f"y is too large: got {largest:.2g}, where squares of more than {most:.0e} overflow. Scale y"

@@ -68,7 +68,7 @@ class _Replacing(TransformerMixin, BaseEstimator, ABC):
         found.positions_ = [found._position(each) for each in found._given()]
         if len({*found.positions_}) < len(found.positions_):
             raise ValueError(f"the columns {self._given()} must be different ones")
-        self.__dict__ = vars(found)
+        self.__dict__ = found.__dict__
         return self
 
     def transform(self, X: Data) -> Any:

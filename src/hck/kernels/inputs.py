@@ -51,7 +51,8 @@ def unmasked(x: Data) -> Data:
     gone, values = np.ma.getmaskarray(x), np.asarray(x)
     if not gone.any():
         return values
-    return np.where(gone, np.nan, values) if values.dtype.kind in "biufc" else np.where(gone, None, values)
+    nothing: Any = np.nan if values.dtype.kind in "biufc" else None
+    return np.where(gone, nothing, values)
 
 
 def real_array(x: ArrayLike | Tensor) -> np.ndarray:
