@@ -4,6 +4,7 @@ import pickle
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
@@ -121,6 +122,14 @@ def test_the_first_call_is_a_fit(named):
     name, model = named
     first = clone(model).partial_fit(X[:150], targets(name)[:150])
     np.testing.assert_array_equal(said(first), said(model))
+
+
+def test_names_of_columns_stay():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = HCKRegressor(**RIDGE).fit(frame[:150], Y[:150]).partial_fit(frame[150:], Y[150:])
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.partial_fit(frame[["b", "a", "c"]], Y)
 
 
 def test_new_classes():
@@ -257,8 +266,7 @@ def test_an_update_that_is_interrupted(named, monkeypatch, error):
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(Workshop, "nodes", stop)
-        patch.setattr(Workshop, "chain", stop)
+        patch.setattr(Workshop, "fill", stop)
         for ask in (
             lambda: model.partial_fit(X[160:], targets(name)[160:]),
             lambda: model.forget([0]),

@@ -15,7 +15,7 @@ from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.dense import Definition
 from hck.kernels import Gaussian, Laplace, Matern
 from hck.online import Habit, OnlinePredictor, State
-from hck.online.node import leaves_below
+from hck.online.node import leaves_below, on_the_way
 from hck.online.read import inverse_diagonal, variance
 from hck.points import as_points
 from hck.settings import Settings
@@ -218,9 +218,13 @@ def test_what_is_not_on_the_way_is_shared():
 
 def test_memory_does_not_grow_with_updates():
     def held(state):
-        leaves = [leaf for _, leaf in leaves_below(state.root)]
-        parts = [t for leaf in leaves for t in (leaf.factor, leaf.whitened, leaf.a)]
-        return sum(part.untyped_storage().nbytes() for part in parts) + state.ledger.table.nbytes
+        data = [leaf.data for _, leaf in leaves_below(state.root)]
+        parts = [leaf.record.memory for _, leaf in leaves_below(state.root)]
+        parts += [node.record.memory for node in on_the_way(state.root, list(state.paths.values())).values()]
+        parts += [part for each in data for part in (each.points.x, each.b, each.noise)]
+        numbers = sum((each.number if each.number.base is None else each.number.base).nbytes for each in data)
+        memory = sum(part.untyped_storage().nbytes() for part in parts)
+        return memory + numbers + state.ledger.table.nbytes
 
     followed, sizes = Followed(100), []
     for _ in range(40):

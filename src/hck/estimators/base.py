@@ -13,7 +13,7 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_array, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_y, check_is_fitted, validate_data
 from torch import Tensor
 
 from hck.approximations import Approximation, Iterative
@@ -109,7 +109,8 @@ class HCKEstimator(BaseEstimator):
         y, numeric = to_host(y), check_y.get("y_numeric", False)
         if not numeric:
             refuse_missing(np.asarray(y))
-        y = validate_data(self, X="no_validation", y=y, **check_y)
+        if not (numeric and _is_plain(y, 1)):
+            y = _check_y(y, estimator=self, **check_y)
         y = as_targets(y) if numeric else y
         if not sp.issparse(X) and hasattr(X, "__len__") and len(X) != len(y):
             raise _inconsistent(len(X), len(y))
@@ -177,6 +178,9 @@ class HCKEstimator(BaseEstimator):
         """Check points that are no objects; with `reset`, remember number and names of features."""
         gaps = reset or (self._columns_in is not None and self._columns_in.means is not None)
         gaps = gaps and get_tags(self).input_tags.allow_nan
+        known = not reset and not hasattr(self, "feature_names_in_")
+        if known and _is_plain(X, 2) and X.shape[1] == self.n_features_in_:
+            return X
         if not isinstance(X, Tensor):
             X = check_sparse(X) if sp.issparse(X) else X
             finite: bool | str = "allow-nan" if gaps and not sp.issparse(X) else True
@@ -366,6 +370,16 @@ class HCKEstimator(BaseEstimator):
 def device_of(model: HCKEstimator) -> torch.device:
     """Where a fitted one computes."""
     return model._trained_points().device
+
+
+def _is_plain(array: object, dimensions: int) -> bool:
+    """Whether it is an array that scikit-learn's checks would return as it is, which takes them a while."""
+    if type(array) is not np.ndarray or array.dtype not in ACCEPTED:
+        return False
+    if array.ndim != dimensions or not array.size:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(array.sum()))
 
 
 def _is_mixed(X: PointsLike) -> bool:
