@@ -335,6 +335,7 @@ def test_drift():
     assert 0.4 < model.drift_ < 2.0
     model.partial_fit(X[:60] + 0.01, 3 * RNG.standard_normal(60))
     assert model.drift_ > 5
+    assert model.forget(keep=60).drift_ == np.inf  # nothing of the fit is left
 
 
 def test_other_kinds_of_data():

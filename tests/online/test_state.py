@@ -142,6 +142,15 @@ def test_shapes_and_kinds(options):
         followed.check(1e-8 if "kernel" in options else 1e-9)
 
 
+def test_many_at_once():
+    """More leaves and nodes than one core takes at a time, some of which get several points."""
+    followed = Followed(240, leaf_size=6)
+    followed.add(120)
+    followed.forget_some(200)
+    followed.add(30, high=0.5)
+    followed.check()
+
+
 def test_by_torch_alone(monkeypatch):
     monkeypatch.setitem(KINDS, "cpu", replace(OTHER, is_host=True))
     followed = Followed(60)

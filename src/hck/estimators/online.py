@@ -77,8 +77,9 @@ class OnlineEstimator(HCKEstimator):
         """How much worse new observations are predicted than old ones: a ratio of squared errors.
 
         Of the last thousand that came after the fit, and of a thousand from before, each predicted from all
-        others. 1 if nothing came. Above about 1.2, or when there are twice as many observations as in the
-        fit, another `fit` pays: kernel, ridge or noise, and scaling were chosen for other data.
+        others. 1 if nothing came, infinite if nothing of the fit is left. Above about 1.2, or when there are
+        twice as many observations as in the fit, another `fit` pays: kernel, ridge or noise, and scaling were
+        chosen for other data.
         """
         check_is_fitted(self, "trees_")
         return drift(*self._compared(), self._first_new) if hasattr(self, "_online") else 1.0

@@ -145,11 +145,14 @@ def left_out_values(
 
 
 def drift(states: Sequence[State], shares: list[float] | None, first_new: int) -> float:
-    """The left-out squared error of the newest observations over that of those before `first_new`."""
+    """The left-out squared error of the newest observations over that of those before `first_new`.
+
+    1 if there are no newer ones, infinite if none of those before is left.
+    """
     n = len(states[0])
     old = int(np.searchsorted(states[0].ledger.numbers, first_new))
     if not 0 < old < n:
-        return 1.0
+        return 1.0 if old else float("inf")
     before = np.unique(np.linspace(0, old - 1, min(old, _FEW)).astype(np.int64))
     losses = []
     for some in (np.arange(max(old, n - _FEW), n), before):
