@@ -193,6 +193,16 @@ def test_bad_input_leaves_the_model_as_it_was(named, x, y, match):
     np.testing.assert_array_equal(said(model), before)
 
 
+@pytest.mark.parametrize("name", ["regressor", "process"])
+def test_targets_that_overflow(name):
+    model = clone(MODELS[name]).fit(X[:150], Y[:150]).partial_fit(X[150:160], Y[150:160])
+    before = said(model)
+    for ask in (lambda: model.partial_fit(X[:2], [1e300, 1.0]), lambda: model.update([0], [1e300])):
+        with pytest.raises(ValueError, match="too large"):
+            ask()
+    np.testing.assert_array_equal(said(model), before)
+
+
 @pytest.mark.parametrize(
     ("ask", "match"),
     [

@@ -177,7 +177,7 @@ def test_single_precision():
 
 
 def test_the_tree_stays_balanced():
-    """Leaves have at most 2 n₀ points, and the depth is at most log(n/4n₀) / log(4/3) + 4, whatever comes."""
+    """Leaves have at most 2 n₀ points, and the depth is at most log(2n/n₀) / log(4/3) + 1, whatever comes."""
     followed = Followed(40, leaf_size=8, rank=4)
     for i in range(40):  # a stream that wanders off, of which a window is kept
         followed.add(12, low=i, high=i + 1.0)
@@ -188,8 +188,23 @@ def test_the_tree_stays_balanced():
         assert max(sizes) <= 16
         assert min(sizes) >= 1
         assert sum(sizes) == len(followed.x) == len(followed.state)
-        assert depth <= math.log(max(1.0, len(followed.x) / 32)) / math.log(4 / 3) + 4
+        assert depth <= _deepest(followed)
     followed.check(1e-8)
+
+
+def test_few_points_stay_balanced_too():
+    """A stream wanders off, the newest ten and one of each dozen stay: no chain of small leaves is left."""
+    followed = Followed(10, leaf_size=10, rank=4, partition="kd")
+    for i in range(20):
+        followed.add(12, low=i + 1.0, high=i + 2.0)
+        followed.forget(np.arange(i + 1, len(followed.x) - 10))
+        assert max(len(path) for path, _ in leaves_below(followed.state.root)) <= _deepest(followed)
+    followed.check(1e-8)
+
+
+def _deepest(followed):
+    """The bound on the depth of a tree."""
+    return math.log(max(1.0, 2 * len(followed.x) / followed.state.habit.leaf_size)) / math.log(4 / 3) + 1
 
 
 def test_the_same_point_again_and_again():

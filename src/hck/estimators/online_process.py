@@ -11,6 +11,7 @@ from hck.approximations import TreeKernel
 from hck.estimators.online import OnlineEstimator
 from hck.estimators.parameters import Weights
 from hck.estimators.process_draws import ProcessDraws
+from hck.estimators.training import check_size
 from hck.estimators.updating import Trees, as_columns, start
 from hck.kernels.inputs import real_array
 from hck.online import OnlineProcess, State
@@ -35,14 +36,20 @@ class OnlineProcessEstimator(OnlineEstimator, ProcessDraws):
             self.noise_ = np.delete(self.noise_, gone)
 
     def _right_sides(self, y: TargetsLike) -> Tensor:
-        """In the units of the fit."""
-        values, units = np.zeros(0), self._own_units()
+        values = np.zeros(0)
         if np.size(y):
             values = as_targets(check_array(to_host(y), ensure_2d=False, dtype=None, estimator=self))
-        if values.ndim > 1 and values.shape[1:] != (1,):
-            raise ValueError(f"y has the shape {values.shape}, but the model was fitted to one target")
-        values = values.reshape(-1)
-        return as_columns((values if units is None else units(values))[:, None])
+        return as_columns(self._in_units(values)[:, None])
+
+    def _in_units(self, y: np.ndarray) -> np.ndarray:
+        """One target (m,) in the units of the fit; ValueError for several, and for numbers that overflow."""
+        y, units = y.reshape(len(y), -1) if y.size else y.reshape(0, 1), self._own_units()
+        if y.shape[1] != 1:
+            raise ValueError(f"y has {y.shape[1]} targets, but the model was fitted to one")
+        made = y[:, 0] if units is None else units(y[:, 0])
+        if len(made):
+            check_size(torch.from_numpy(made))
+        return made
 
     def _relabelled(self, state: State, positions: np.ndarray, values: Tensor) -> State:
         b = state.observed(positions).double().cpu()  # whose trend stays
@@ -58,11 +65,7 @@ class OnlineProcessEstimator(OnlineEstimator, ProcessDraws):
             raise ValueError(
                 f"`fit` {had} noise_variance: it must be given for all observations, or for none"
             )
-        units, y = self._own_units(), y.reshape(len(y), -1)
-        if y.shape[1] != 1:
-            raise ValueError(f"y has {y.shape[1]} targets, but the model was fitted to one")
-        y = y[:, 0] if units is None else units(y[:, 0])
-        points, b = self._placed(X), as_columns(self._trend.right_sides(X, y))
+        points, b = self._placed(X), as_columns(self._trend.right_sides(X, self._in_units(y)))
         if not isinstance(points, VectorPoints):
             raise TypeError("points that are no vectors cannot come and go: use `fit` with all of them")
         noise = known

@@ -1,5 +1,6 @@
 """Trees in which some leaves are replaced, or are gone: all on the way to the root is made anew."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import torch
@@ -70,24 +71,20 @@ def _frame_for(frame: Frame, children: int) -> Frame:
     return replace(frame, direction=None, threshold=torch.full_like(frame.threshold, torch.inf))
 
 
-def unbalanced(root: Inner, paths: list[Path] | None, least: int) -> Path | None:
-    """The highest node that is out of balance, of at least so many points, on some ways or, None, anywhere.
+def unbalanced(root: Inner, paths: Collection[Path] | None) -> list[Path]:
+    """The highest nodes that are out of balance, on some ways or, None, anywhere; none is below another.
 
-    That is one of whose points a child has more than three quarters, or one with a single child.
+    That is a node of whose points a child has more than three quarters, but for a root above a single leaf.
     """
-    ways = _larger(root, least) if paths is None else on_the_way(root, paths)
-    for path, node in ways.items():
-        if node.size >= least and max(child.size for child in node.children) > _HEAVIEST * node.size:
-            return path
-    return None
-
-
-def _larger(root: Inner, least: int) -> dict[Path, Inner]:
-    """All inner nodes of at least so many points, the root first."""
-    found: dict[Path, Inner] = {}
-    level: list[tuple[Path, Node]] = [((), root)]
-    while level:
-        inner = [(path, node) for path, node in level if isinstance(node, Inner) and node.size >= least]
-        found.update(inner)
-        level = [((*path, i), child) for path, node in inner for i, child in enumerate(node.children)]
+    waiting: list[tuple[Path, Node]] = [((), root)]
+    ways, found = None if paths is None else on_the_way(root, paths), list[Path]()
+    while waiting:
+        path, node = waiting.pop()
+        if isinstance(node, Leaf) or (ways is not None and path not in ways):
+            continue
+        alone = len(node.children) == 1 and isinstance(node.children[0], Leaf)
+        if not alone and max(child.size for child in node.children) > _HEAVIEST * node.size:
+            found.append(path)
+        else:
+            waiting += [((*path, i), child) for i, child in enumerate(node.children)]
     return found

@@ -201,15 +201,14 @@ class State:
             return self
         few = self.habit.few if restructured else 0
         root, key = replaced(self.workshop, self.root, fresh, few), self.next_key
-        while True:
-            heavy = unbalanced(root, None if restructured else touched, 2 * self.habit.most)
-            if heavy is None:
-                break
-            data = Observed.join([leaf.data for _, leaf in leaves_below(at(root, heavy))])
-            above = at(root, heavy[:-1]).frame if heavy else None  # type: ignore[union-attr]
-            subtree = regrow(self.workshop, self._habit_now, data, above, key)
-            key, restructured = key + len(data), True
-            root = replaced(self.workshop, root, {heavy: subtree})
+        again: dict[Path, Node | None] = {}
+        for path in unbalanced(root, None if restructured else touched):
+            data = Observed.join([leaf.data for _, leaf in leaves_below(at(root, path))])
+            above = at(root, path[:-1]).frame if path else None  # type: ignore[union-attr]
+            again[path] = regrow(self.workshop, self._habit_now, data, above, key)
+            key += len(data)
+        if again:
+            root, restructured = replaced(self.workshop, root, again), True
         if not restructured:
             return replace(self, root=root)
         leaves, before = dict(leaves_below(root)), {id(leaf) for _, leaf in leaves_below(self.root)}
