@@ -107,7 +107,7 @@ def start(
     largest = max(int(tree.size[tree.leaves].max()), rank)
     size = getattr(model, "_grown_by", None) or leaf_size or largest
     habit = Habit(partition, "uniform" if of_nodes else model.landmarks, int(size))
-    numbers = tree.n_points * (largest + rank) + 6 * tree.n_leaves * rank**2
+    numbers = tree.n_points * (largest + rank) + 5 * tree.n_leaves * rank**2
     what = f"what updates of {tree.n_points} points change"
     require_bytes(numbers * noise.element_size(), source.points.device, what, "lower rank or leaf_size")
     return State.of(source, rank, habit, b, noise)
