@@ -17,6 +17,8 @@ def raise_nodes(nodes: Sequence[Inner]) -> list[Inner]:
 
     Where they are done in one go, each may be a child of a later one; elsewhere none is.
     """
+    if not nodes:
+        return []
     made, transfers = [node.record for node in nodes], [node.frame.transfer for node in nodes]
     children = [[child.record for child in node.children] for node in nodes]
     whole = whole_steps(made[0].memory)

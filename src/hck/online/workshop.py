@@ -21,7 +21,7 @@ from hck.points import KernelBlocks, VectorPoints, cross
 Made = TypeVar("Made")
 Draft: TypeAlias = "tuple[Frame, tuple[Node, ...]]"  # of an inner node
 
-_AT_ONCE = 16  # leaves or nodes in a stack at least; all cores have some stacks
+_FEW, _MANY = 16, 64  # leaves or nodes in a stack, so that all cores have some and none is large
 _ALONE = 2  # nodes of a generation up to which those of the next need not wait for other cores
 _LEAST_LEFT = 1e-8  # of a new point's variance, given the leaf's: below, a leaf is factored anew
 
@@ -198,10 +198,10 @@ class Workshop:
             if len(nodes) <= _ALONE and whole_steps(nodes[0].record.memory) is not None:
                 row += nodes
                 continue
-            self._each(raise_nodes, row, len(row))
+            raise_nodes(row)
             self._each(raise_nodes, nodes)
             row = []
-        self._each(raise_nodes, row, len(row))
+        raise_nodes(row)
 
     def nodes(self, drafts: Sequence[Draft]) -> list[Inner]:
         """Inner nodes of frames and children, all of which are made."""
@@ -209,11 +209,9 @@ class Workshop:
         self.fill([made])
         return made
 
-    def _each(
-        self, work: Callable[[Sequence[Any]], list[Made]], items: Sequence[Any], least: int = _AT_ONCE
-    ) -> list[Made]:
+    def _each(self, work: Callable[[Sequence[Any]], list[Made]], items: Sequence[Any]) -> list[Made]:
         """Stacks of items on all cores: a few for each of them."""
-        size = max(least, -(-len(items) // (4 * at_a_time(self.device))))
+        size = min(_MANY, max(_FEW, -(-len(items) // (4 * at_a_time(self.device)))))
         if len(items) <= size:
             return work(items) if items else []
         stacks = [items[i : i + size] for i in range(0, len(items), size)]
