@@ -176,11 +176,11 @@ class HCKEstimator(BaseEstimator):
 
     def _validate_vectors(self, X: PointsLike, reset: bool) -> PointsLike:
         """Check points that are no objects; with `reset`, remember number and names of features."""
+        nameless = not reset and not hasattr(self, "feature_names_in_")
+        if nameless and _is_plain(X, 2) and X.shape[1] == getattr(self, "n_features_in_", None):
+            return X
         gaps = reset or (self._columns_in is not None and self._columns_in.means is not None)
         gaps = gaps and get_tags(self).input_tags.allow_nan
-        known = not reset and not hasattr(self, "feature_names_in_")
-        if known and _is_plain(X, 2) and X.shape[1] == self.n_features_in_:
-            return X
         if not isinstance(X, Tensor):
             X = check_sparse(X) if sp.issparse(X) else X
             finite: bool | str = "allow-nan" if gaps and not sp.issparse(X) else True
