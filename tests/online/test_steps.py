@@ -93,7 +93,7 @@ def way(workshop, k=2):
     (side,) = workshop.leaves([observed(11, k)], [top], [2])
     parent = workshop.draft(frame, tuple(low))
     root = workshop.draft(top, (parent, side))
-    workshop.fill([[parent], [root]])
+    workshop.fill({(): root, (0,): parent})
     return root, parent, low[0]
 
 

@@ -23,9 +23,8 @@ def replaced(workshop: Workshop, root: Inner, fresh: dict[Path, Node | None], fe
     for path, node in on_the_way(root, fresh).items():
         ways.setdefault(len(path), []).append((path, node))
     fresh, moved = dict(fresh), set[Path]()  # those that have come from further down
-    generations: list[list[Inner]] = []  # of nodes whose children are made before
+    drafts: dict[Path, Inner] = {}
     for level in reversed(ways.values()):
-        lifted, made = list[Inner](), list[Inner]()
         for path, node in level:
             places = [fresh.get((*path, i), child) for i, child in enumerate(node.children)]
             left = {i: child for i, child in enumerate(places) if child is not None}
@@ -41,11 +40,11 @@ def replaced(workshop: Workshop, root: Inner, fresh: dict[Path, Node | None], fe
             else:
                 for i in [i for i in left if (*path, i) in moved]:
                     left[i] = placed = _below(workshop, left[i], node.frame)
-                    lifted += [placed] if isinstance(placed, Inner) else []
-                made.append(workshop.draft(_frame_for(node.frame, len(left)), tuple(left.values())))
-                fresh[path] = made[-1]
-        generations += [lifted, made]
-    workshop.fill(generations)
+                    if isinstance(placed, Inner):
+                        drafts[(*path, i)] = placed
+                made = workshop.draft(_frame_for(node.frame, len(left)), tuple(left.values()))
+                fresh[path] = drafts[path] = made
+    workshop.fill(drafts)
     return _checked(fresh[()])
 
 

@@ -14,7 +14,7 @@ from hck.backend.records import Record, leaf_layout, node_layout
 from hck.backend.steps import Growth, Inbox, LeafInput, NodeInput, as_tensor, whole_steps
 from hck.hierarchy.steps import leaf_up
 from hck.kernels import Kernel
-from hck.online.node import Frame, Inner, Leaf, Node, Observed, apart, stack
+from hck.online.node import Frame, Inner, Leaf, Node, Observed, Path, apart, stack
 from hck.online.steps import raise_nodes
 from hck.points import KernelBlocks, VectorPoints, cross
 
@@ -22,7 +22,7 @@ Made = TypeVar("Made")
 Draft: TypeAlias = "tuple[Frame, tuple[Node, ...]]"  # of an inner node
 
 _FEW, _MANY = 16, 64  # leaves or nodes in a stack, so that all cores have some and none is large
-_ALONE = 2  # nodes of a generation up to which those of the next need not wait for other cores
+_CUT = 5  # the depth below which subtrees are parts of the work
 _LEAST_LEFT = 1e-8  # of a new point's variance, given the leaf's: below, a leaf is factored anew
 
 
@@ -188,26 +188,30 @@ class Workshop:
         record = Record(node_layout(layout.dtype, self.rank, layout.k), self.device)
         return Inner(frame, children, record, sum(child.size for child in children))
 
-    def fill(self, generations: Sequence[Sequence[Inner]]) -> None:
-        """Compute what is to be known of drafts; the children of each are there, or in an earlier generation.
+    def fill(self, drafts: dict[Path, Inner]) -> None:
+        """Compute what is to be known of drafts, by their paths; other children than these are there.
 
-        A way from a leaf to the root is computed in one go, where there is code for it.
+        Where there is code for it, a way from a leaf to the root is computed in one go, and so are subtrees,
+        each node right after its children, while what these send is still in the cache.
         """
-        row: list[Inner] = []
-        for nodes in filter(None, generations):
-            if len(nodes) <= _ALONE and whole_steps(nodes[0].record.memory) is not None:
-                row += nodes
-                continue
-            raise_nodes(row)
-            self._each(raise_nodes, nodes)
-            row = []
-        raise_nodes(row)
+        if not drafts:
+            return
+        if whole_steps(next(iter(drafts.values())).record.memory) is None:
+            for depth in sorted({len(path) for path in drafts}, reverse=True):
+                self._each(raise_nodes, [node for path, node in drafts.items() if len(path) == depth])
+            return
+        parts: dict[Path, list[Inner]] = {}
+        for path in sorted(drafts, key=lambda path: (*path, 2)):  # children come before their parents
+            below = len(drafts) > _MANY and len(path) >= _CUT
+            parts.setdefault(path[:_CUT] if below else (), []).append(drafts[path])
+        top = parts.pop((), [])
+        for _ in parallel_map(raise_nodes, list(parts.values()), self.device):
+            pass
+        raise_nodes(top)
 
     def nodes(self, drafts: Sequence[Draft]) -> list[Inner]:
         """Inner nodes of frames and children, all of which are made."""
-        made = [self.draft(*draft) for draft in drafts]
-        self.fill([made])
-        return made
+        return self._each(raise_nodes, [self.draft(*draft) for draft in drafts])
 
     def _each(self, work: Callable[[Sequence[Any]], list[Made]], items: Sequence[Any]) -> list[Made]:
         """Stacks of items on all cores: a few for each of them."""

@@ -174,7 +174,7 @@ def _matrix_at(address, rows, columns, like):
 def _gather(address, form, packed, nu, tally):
     """Add what a child has sent."""
     sent, own = _sent_at(address, form, packed.data), _tally(address, form.k)
-    _add_to(packed, sent.information)
+    _add_upper(packed, sent.information)
     _add_to(nu, sent.mean)
     for p in range(len(tally)):
         tally[p] += own[p]
@@ -186,6 +186,15 @@ def _add_to(m, other):
     target, source = np.uintp(m.at), np.uintp(other.at)
     for p in range(np.uintp(m.rows * m.columns)):
         m.data[target + p] += other.data[source + p]
+
+
+@compiled
+def _add_upper(m, other):
+    """The same for what lies on and above the diagonals of square matrices."""
+    for i in range(m.rows):
+        target, source = np.uintp(m.at + i * m.ld), np.uintp(other.at + i * other.ld)
+        for j in range(np.uintp(i), np.uintp(m.columns)):
+            m.data[target + j] += other.data[source + j]
 
 
 @compiled
