@@ -150,17 +150,6 @@ def test_log_determinant(kept):
     torch.testing.assert_close(half, torch.linalg.slogdet(matrix).logabsdet / 2)
 
 
-@pytest.mark.parametrize("more", [1, 3])
-def test_a_factor_grows_with_its_matrix(kept, more):
-    matrix, right = definite(2, 9 + more, 9 + more), normal(2, 9 + more, 2)
-    first = factor(matrix[:, :9, :9])
-    beside = linalg.whiten_(first, matrix[:, :9, 9:].clone())
-    corner = factor(matrix[:, 9:, 9:] - beside.mT @ beside)
-    grown = linalg.extend(first, beside, corner)
-    expected = linalg.whiten_(factor(matrix), right.clone())
-    torch.testing.assert_close(linalg.whiten_(grown, right.clone()), expected)
-
-
 def test_failures_in_any_block_are_found(kept):
     matrix = definite(4, 150, 150)
     matrix[1, 100, 100] = -1

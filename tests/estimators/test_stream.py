@@ -46,11 +46,13 @@ def test_classes_come_when_they_come():
     for x, y in stream(60, classes=True):
         model.learn_one(x, y)
     for _ in range(5):
-        model.learn_one({"a": 5.0, "b": 5.0}, "off")
-    assert model.predict_one({"a": 5.0, "b": 5.0}) == "off"
+        model.learn_one({"a": 5.0, "b": 5.0}, "elsewhere")
+    assert model.predict_one({"a": 5.0, "b": 5.0}) == "elsewhere"
     chances = model.predict_proba_one({"a": 1.0, "b": 0.0})
-    assert set(chances) == {"up", "down", "off"}
+    assert set(chances) == {"up", "down", "elsewhere"}
     assert sum(chances.values()) == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="y is text, but has something else in row 1: 7"):
+        model.learn_one({"a": 1.0, "b": 0.0}, 7)
 
 
 def test_bad_features():

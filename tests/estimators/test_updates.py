@@ -185,6 +185,16 @@ def test_bad_input_leaves_the_model_as_it_was(named, x, y, match):
     np.testing.assert_array_equal(said(model), before)
 
 
+@pytest.mark.parametrize("name", ["regressor", "process"])
+def test_targets_that_overflow(name):
+    model = clone(MODELS[name]).fit(X[:150], Y[:150]).partial_fit(X[150:160], Y[150:160])
+    before = said(model)
+    for ask in (lambda: model.partial_fit(X[:2], [1e300, 1.0]), lambda: model.update([0], [1e300])):
+        with pytest.raises(ValueError, match="too large"):
+            ask()
+    np.testing.assert_array_equal(said(model), before)
+
+
 @pytest.mark.parametrize(
     ("ask", "match"),
     [
@@ -258,8 +268,7 @@ def test_an_update_that_is_interrupted(named, monkeypatch, error):
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(Workshop, "nodes", stop)
-        patch.setattr(Workshop, "chain", stop)
+        patch.setattr(Workshop, "fill", stop)
         for ask in (
             lambda: model.partial_fit(X[160:], targets(name)[160:]),
             lambda: model.forget([0]),
@@ -328,6 +337,7 @@ def test_drift():
     assert 0.4 < model.drift_ < 2.0
     model.partial_fit(X[:60] + 0.01, 3 * RNG.standard_normal(60))
     assert model.drift_ > 5
+    assert model.forget(keep=60).drift_ == np.inf  # nothing of the fit is left
 
 
 def test_other_kinds_of_data():

@@ -14,7 +14,9 @@ def compile_for(dtype):
     X = np.random.default_rng(0).uniform(size=(400, 3))
     given = {"rank": 16, "dtype": dtype, "jitter": 1e-4, "random_state": 0}
     for partition in ("random_projection", "pca"):
-        HCKRegressor(lengthscale=0.5, alpha=0.01, partition=partition, **given).fit(X, X[:, 0]).predict(X)
+        model = HCKRegressor(lengthscale=0.5, alpha=0.01, partition=partition, **given).fit(X, X[:, 0])
+        model.predict(X)
+        model.partial_fit(X[:1], X[:1, 0]).predict(X)
     HCKGaussianProcessRegressor("matern32", max_iter=1, **given).fit(X, X[:, 0]).predict(X, return_std=True)
 
 

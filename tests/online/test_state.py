@@ -15,7 +15,7 @@ from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.dense import Definition
 from hck.kernels import Gaussian, Laplace, Matern
 from hck.online import Habit, OnlinePredictor, State
-from hck.online.node import leaves_below
+from hck.online.node import leaves_below, on_the_way
 from hck.online.read import inverse_diagonal, variance
 from hck.points import as_points
 from hck.settings import Settings
@@ -142,6 +142,15 @@ def test_shapes_and_kinds(options):
         followed.check(1e-8 if "kernel" in options else 1e-9)
 
 
+def test_many_at_once():
+    """More leaves and nodes than one core takes at a time, some of which get several points."""
+    followed = Followed(240, leaf_size=6)
+    followed.add(120)
+    followed.forget_some(200)
+    followed.add(30, high=0.5)
+    followed.check()
+
+
 def test_by_torch_alone(monkeypatch):
     monkeypatch.setitem(KINDS, "cpu", replace(OTHER, is_host=True))
     followed = Followed(60)
@@ -168,7 +177,7 @@ def test_single_precision():
 
 
 def test_the_tree_stays_balanced():
-    """Leaves have at most 2 n₀ points, and the depth is at most log(n/4n₀) / log(4/3) + 4, whatever comes."""
+    """Leaves have at most 2 n₀ points, and the depth is at most log(2n/n₀) / log(4/3) + 1, whatever comes."""
     followed = Followed(40, leaf_size=8, rank=4)
     for i in range(40):  # a stream that wanders off, of which a window is kept
         followed.add(12, low=i, high=i + 1.0)
@@ -179,8 +188,23 @@ def test_the_tree_stays_balanced():
         assert max(sizes) <= 16
         assert min(sizes) >= 1
         assert sum(sizes) == len(followed.x) == len(followed.state)
-        assert depth <= math.log(max(1.0, len(followed.x) / 32)) / math.log(4 / 3) + 4
+        assert depth <= _deepest(followed)
     followed.check(1e-8)
+
+
+def test_few_points_stay_balanced_too():
+    """A stream wanders off, the newest ten and one of each dozen stay: no chain of small leaves is left."""
+    followed = Followed(10, leaf_size=10, rank=4, partition="kd")
+    for i in range(20):
+        followed.add(12, low=i + 1.0, high=i + 2.0)
+        followed.forget(np.arange(i + 1, len(followed.x) - 10))
+        assert max(len(path) for path, _ in leaves_below(followed.state.root)) <= _deepest(followed)
+    followed.check(1e-8)
+
+
+def _deepest(followed):
+    """The bound on the depth of a tree."""
+    return math.log(max(1.0, 2 * len(followed.x) / followed.state.habit.leaf_size)) / math.log(4 / 3) + 1
 
 
 def test_the_same_point_again_and_again():
@@ -218,9 +242,13 @@ def test_what_is_not_on_the_way_is_shared():
 
 def test_memory_does_not_grow_with_updates():
     def held(state):
-        leaves = [leaf for _, leaf in leaves_below(state.root)]
-        parts = [t for leaf in leaves for t in (leaf.factor, leaf.whitened, leaf.a)]
-        return sum(part.untyped_storage().nbytes() for part in parts) + state.ledger.table.nbytes
+        data = [leaf.data for _, leaf in leaves_below(state.root)]
+        parts = [leaf.record.memory for _, leaf in leaves_below(state.root)]
+        parts += [node.record.memory for node in on_the_way(state.root, list(state.paths.values())).values()]
+        parts += [part for each in data for part in (each.points.x, each.b, each.noise)]
+        numbers = sum((each.number if each.number.base is None else each.number.base).nbytes for each in data)
+        memory = sum(part.untyped_storage().nbytes() for part in parts)
+        return memory + numbers + state.ledger.table.nbytes
 
     followed, sizes = Followed(100), []
     for _ in range(40):

@@ -153,11 +153,6 @@ def unwhiten_packed(packed: Tensor, diagonal: Tensor, x: Tensor) -> Tensor:
     return _algebra(packed).unwhiten_packed(packed, diagonal, x)
 
 
-def extend(factor: Tensor, beside: Tensor, corner: Tensor) -> Tensor:
-    """The factor of [[S, D], [Dᵀ, E]], given that of S, L⁻¹ D, and that of E − Dᵀ S⁻¹ D."""
-    return _algebra(factor).extend(factor, beside, corner)
-
-
 def mirror(matrix: Tensor) -> Tensor:
     """Symmetric matrices of which the upper triangles are given, with both triangles."""
     return matrix.triu() + matrix.triu(1).mT

@@ -5,6 +5,7 @@ go, all that a leaf or a node needs stays in the cache, and kernel values are co
 is the leaves' size, r the rank, k the number of right-hand sides.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from torch import Tensor
 from hck.backend import linalg
 from hck.backend.kernels import DenseCross
 from hck.backend.kinds import kind_of
+from hck.backend.records import Record
 from hck.backend.reuse import room
 
 # What is factored, for warnings and errors.
@@ -91,8 +93,22 @@ class Inbox:
         self.mean.index_add_(0, where, other.mean)
 
 
+@dataclass
+class Growth:
+    """What some leaves get: as many points as the largest share, `most`, the rest of each is padding.
+
+    The values are those of the kernel between a leaf's points, its new ones and the landmarks of its parent,
+    in that order and padded to `wide`, and the new ones. They may be overwritten.
+    """
+
+    values: Tensor  # (leaves, wide, most)
+    noise: Tensor  # (leaves, most)
+    b: Tensor  # (leaves, most, k)
+    least: float  # the share of a new point's variance that the others must leave
+
+
 class Steps(Protocol):
-    """The functions of `hck.hierarchy.steps`."""
+    """The functions of `hck.hierarchy.steps`, and those of `hck.online.steps` on records."""
 
     def leaf_up(
         self, given: LeafInput, noise: Tensor, b: Tensor, parents: Inbox, where: Tensor
@@ -104,6 +120,18 @@ class Steps(Protocol):
         self, factors: tuple[Tensor, Tensor, Tensor], nu: Tensor, q: Tensor, above: Tensor
     ) -> Tensor: ...
     def leaf_down(self, factor: Tensor, y: Tensor, a: Tensor, above: Tensor) -> tuple[Tensor, Tensor]: ...
+    def records_up(
+        self, made: Sequence[Record], transfers: Sequence[Tensor], children: Sequence[Sequence[Record]]
+    ) -> None: ...
+    def records_append(
+        self, old: Sequence[Record], made: Sequence[Record], landmarks: Sequence[Tensor], growth: Growth
+    ) -> list[bool]: ...
+    def records_down(
+        self, nodes: Sequence[Record], transfers: Sequence[Tensor], above: Sequence[Tensor | None], z: Tensor
+    ) -> None: ...
+    def records_leaf_down(
+        self, leaves: Sequence[Record], landmarks: Sequence[Tensor], above: Sequence[Tensor]
+    ) -> list[Tensor]: ...
 
 
 def whole_steps(like: Tensor) -> Steps | None:

@@ -85,12 +85,6 @@ class TorchAlgebra:
     def half_log_determinant(self, factor: Tensor) -> Tensor:
         return -factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
-    def extend(self, factor: Tensor, beside: Tensor, corner: Tensor) -> Tensor:
-        n, whole = beside.shape[1], beside.shape[1] + beside.shape[2]
-        out = factor.new_zeros(len(factor), whole, whole)
-        out[:, :n, :n], out[:, n:, :n], out[:, n:, n:] = factor, -(corner @ beside.mT @ factor), corner
-        return out
-
     def pack_(self, symmetric: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
         """The factor on and below the diagonal, the symmetric matrix above."""
         mask = torch.ones(factor.shape[-2:], dtype=torch.bool, device=factor.device).tril()

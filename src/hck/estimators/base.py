@@ -112,7 +112,8 @@ class HCKEstimator(BaseEstimator):
             y = as_targets(y)
         else:
             refuse_missing(np.asarray(y))
-        y = _check_y(y, estimator=self, **check_y)  # names of columns are not looked at yet
+        if not (numeric and _is_plain(y, 1)):
+            y = _check_y(y, estimator=self, **check_y)  # names of columns are not looked at yet
         if not sp.issparse(X) and hasattr(X, "__len__") and len(X) != len(y):
             raise _inconsistent(len(X), len(y))
         if reset:
@@ -186,6 +187,9 @@ class HCKEstimator(BaseEstimator):
 
     def _validate_vectors(self, X: PointsLike, reset: bool) -> PointsLike:
         """Check points that are no objects; with `reset`, remember number and names of features."""
+        nameless = not reset and not hasattr(self, "feature_names_in_")
+        if nameless and _is_plain(X, 2) and X.shape[1] == getattr(self, "n_features_in_", None):
+            return X
         gaps = reset or (self._columns_in is not None and self._columns_in.means is not None)
         gaps = gaps and get_tags(self).input_tags.allow_nan
         if not isinstance(X, Tensor):
@@ -394,6 +398,16 @@ class HCKEstimator(BaseEstimator):
 def device_of(model: HCKEstimator) -> torch.device:
     """Where a fitted one computes."""
     return model._trained_points().device
+
+
+def _is_plain(array: object, dimensions: int) -> bool:
+    """Whether it is an array that scikit-learn's checks would return as it is, which takes them a while."""
+    if type(array) is not np.ndarray or array.dtype not in ACCEPTED:
+        return False
+    if array.ndim != dimensions or not array.size:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(array.sum()))
 
 
 def _is_mixed(X: PointsLike) -> bool:

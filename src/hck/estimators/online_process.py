@@ -1,29 +1,17 @@
 """Gaussian processes whose observations come and go without a refit."""
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from hck.approximations import TreeKernel
+from hck.estimators.online import OnlineEstimator
 from hck.estimators.parameters import Weights
 from hck.estimators.process_draws import ProcessDraws
-from hck.estimators.updating import (
-    Trees,
-    as_columns,
-    check_loaded,
-    check_targets,
-    check_updatable,
-    drift,
-    oldest,
-    places_of,
-    start,
-    still_held,
-)
+from hck.estimators.updating import Trees, as_columns, check_targets, start, still_held
 from hck.kernels.inputs import real_array
 from hck.online import OnlineProcess, State
 from hck.points import VectorPoints
@@ -33,96 +21,35 @@ from hck.preparation.units import Units
 from hck.process import Mixture
 
 
-class OnlineProcessEstimator(ProcessDraws):
-    """Gaussian processes with updates; `_online` has a version for each tree, once there was one.
+class OnlineProcessEstimator(OnlineEstimator, ProcessDraws):
+    """Gaussian processes with updates. Kernel and noise, and what the trend was scaled by, stay."""
 
-    Kernel and noise, and what the trend was scaled by, stay those of the fit.
-    """
-
-    _online: list[State]
-    _first_new: int  # the number of the first observation that came after the fit
-    _n_recent: int  # of a saved model: how many came after its fit
-    _grown_by: int  # of a saved model: the leaf size by which its trees grow
-
-    def _validate_loaded(self) -> None:
-        super()._validate_loaded()
-        check_loaded(self, len(self.posterior_.members[0].y))
+    def _n_observed(self) -> int:
+        return len(self.posterior_.members[0].y)
 
     # Updates ----------------------------------------------------------------------------------------
 
-    def forget(self, indices: ArrayLike | None = None, *, keep: int | None = None) -> Self:
-        """Forget observations, as if they had never been there.
+    def _let_go(self, gone: np.ndarray) -> None:
+        if np.ndim(self.noise_):
+            self.noise_ = np.delete(self.noise_, gone)
 
-        Parameters
-        ----------
-        indices : array-like of int, or a mask, default=None
-            Which ones: observations are counted from 0 in the order in which they came, without those that
-            are forgotten already.
-        keep : int, default=None
-            In place of indices: forget all but so many of the newest (a sliding window).
+    def _right_sides(self, y: TargetsLike) -> Tensor:
+        values = check_targets(self, y) if np.size(y) else np.zeros(0)
+        return as_columns(self._in_units(values)[:, None])
 
-        Returns
-        -------
-        self
+    def _in_units(self, y: np.ndarray) -> np.ndarray:
+        """One target (m,) in the units of the fit; ValueError for several, and for numbers that overflow."""
+        y, units = y.reshape(len(y), -1) if y.size else y.reshape(0, 1), self._own_units()
+        if y.shape[1] != 1:
+            raise ValueError(f"y has {y.shape[1]} targets, but the model was fitted to one")
+        made = y[:, 0] if units is None else units(y[:, 0])
+        if len(made):
+            self._check_size(made, alone=False)
+        return made
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from hck import HCKGaussianProcessRegressor
-        >>> X = np.linspace(0, 1, 60)[:, None]
-        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
-        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
-        >>> len(process.forget(keep=50).loo_predict())
-        50
-        """
-        states = self._versions()
-        gone = oldest(len(states[0]), indices, keep)
-        if len(gone):
-            noise = np.delete(self.noise_, gone) if np.ndim(self.noise_) else self.noise_
-            self._go_on([state.forget(gone) for state in states], noise)
-        return self
-
-    def update(self, indices: ArrayLike, y: TargetsLike) -> Self:
-        """Correct what was observed.
-
-        Parameters
-        ----------
-        indices : array-like of int, or a mask
-            As in `forget`.
-        y : array-like of shape (n_indices,)
-            In place of what there was.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from hck import HCKGaussianProcessRegressor
-        >>> X = np.linspace(0, 1, 60)[:, None]
-        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
-        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
-        >>> process.update([30], [7.0]).predict(X[30:31]) > np.sin(6 * X[30, 0])
-        array([ True])
-        """
-        states = self._versions()
-        positions, order = places_of(indices, len(states[0]))
-        values = np.zeros(0)
-        if np.size(y):
-            values = check_targets(self, y)
-        if values.shape != (len(positions),):
-            raise ValueError(f"there are {len(positions)} indices, but y has the shape {values.shape}")
-        if len(positions):
-            self._go_on([self._relabelled(state, positions, values[order]) for state in states], self.noise_)
-        return self
-
-    def _relabelled(self, state: State, positions: np.ndarray, values: np.ndarray) -> State:
-        """With other observations at positions; their trend stays."""
-        b, units = state.observed(positions).double().cpu(), self._own_units()
-        values = values if units is None else units(values)
-        self._check_size(values, alone=False)
-        b[:, 0] = torch.from_numpy(values) - b[:, 1:] @ torch.from_numpy(self._trend.rough)
+    def _relabelled(self, state: State, positions: np.ndarray, values: Tensor) -> State:
+        b = state.observed(positions).double().cpu()  # whose trend stays
+        b[:, :1] = values - b[:, 1:] @ torch.from_numpy(self._trend.rough.reshape(-1, 1))
         return state.relabel(positions, b)
 
     def _add(self, X: PointsLike, y: np.ndarray, noise_variance: Weights) -> None:
@@ -134,35 +61,24 @@ class OnlineProcessEstimator(ProcessDraws):
             raise ValueError(
                 f"`fit` {had} noise_variance: it must be given for all observations, or for none"
             )
-        units, y = self._own_units(), y.reshape(len(y), -1)
-        if y.shape[1] != 1:
-            raise ValueError(f"y has {y.shape[1]} targets, but the model was fitted to one")
-        y = y[:, 0] if units is None else units(y[:, 0])
-        self._check_size(y, alone=False)
-        points, b = self._placed(X), as_columns(self._trend.right_sides(X, y))
+        points, b = self._placed(X), as_columns(self._trend.right_sides(X, self._in_units(y)))
         if not isinstance(points, VectorPoints):
             raise TypeError("points that are no vectors cannot come and go: use `fit` with all of them")
-        noise, after = known, self.noise_
+        noise = known
         if noise is None:
             noise = torch.full((len(b),), float(self.noise_), dtype=torch.float64, device="cpu")
         else:
-            after = np.append(self.noise_, noise.numpy())
-        self._go_on([state.add(points, b, noise) for state in states], after)
+            self.noise_ = np.append(self.noise_, noise.numpy())
+        self._go_on([state.add(points, b, noise) for state in states])
 
     # Versions ---------------------------------------------------------------------------------------
 
-    def _versions(self) -> list[State]:
-        """The version of each tree; made of the fitted model when it is first asked for."""
-        check_is_fitted(self, "posterior_")
-        check_updatable(self)
-        if hasattr(self, "_online"):
-            return self._online
+    def _first_versions(self) -> list[State]:
         members = self.posterior_.members
         if members[0].outputs > 1:
             raise ValueError(
                 f"updates are for one target, but the model has {members[0].outputs}: fit a process for each"
             )
-        self._first_new = len(members[0].y) - self.__dict__.pop("_n_recent", 0)
         states = []
         for member in members:
             if not isinstance(member.source, TreeKernel):
@@ -179,52 +95,28 @@ class OnlineProcessEstimator(ProcessDraws):
     def _held(self) -> np.ndarray | None:
         return still_held(self, self._online) if hasattr(self, "_online") else super()._held()
 
-    def _go_on(self, states: list[State], noise: float | np.ndarray) -> None:
-        """Set what belongs to other versions."""
+    def _go_on(self, states: list[State]) -> None:
         members = [OnlineProcess(state) for state in states]
         posterior = Mixture(members, self.posterior_.spread)  # type: ignore[arg-type]
         self.coefficients_ = raw_coefficients(posterior, self._trend, self._own_units())
         self.log_marginal_likelihood_value_ = posterior.log_likelihood
         self._online, self.trees_ = states, Trees(states)  # type: ignore[assignment]
-        self.posterior_, self.noise_ = posterior, noise
+        self.posterior_ = posterior
 
-    @property
-    def drift_(self) -> float:
-        """How much worse new observations are predicted than old ones: a ratio of squared errors.
-
-        Of the last thousand that came after the fit, and of a thousand from before, each predicted from all
-        others. 1 if nothing came. Above about 1.2, or when there are twice as many observations as in the
-        fit, another `fit` pays: kernel and noise were learned from other data.
-        """
-        check_is_fitted(self, "posterior_")
-        if not hasattr(self, "_online"):
-            return 1.0
-        # of what is left when the trend is taken away
-        rest = [state.recode(_subtracting(state)) for state in self._online]
-        return drift(rest, None, self._first_new)
+    def _compared(self) -> tuple[list[State], list[float] | None]:
+        # what is left when the trend is taken away
+        return [state.recode(_subtracting(state)) for state in self._online], None
 
     # Without versions -------------------------------------------------------------------------------
 
-    def _settled(self) -> Self:
-        if not hasattr(self, "_online"):
-            return self
-        made, states = object.__new__(type(self)), self._online
+    def _settled_parts(self) -> dict[str, Any]:
         chosen = getattr(self, "selection_", None)
-        found = {name: value for name, value in vars(self).items() if name not in ("_online", "_first_new")}
         members = [member.settled for member in self.posterior_.members]  # type: ignore[attr-defined]
-        made.__dict__ = {
-            **found,
+        return {
             "posterior_": Mixture(members, self.posterior_.spread),
             **({"selection_": replace(chosen, held=self._held())} if chosen is not None else {}),
             "trees_": [member.source.tree for member in members],
-            "_grown_by": states[0].habit.leaf_size,
-            "_n_recent": len(states[0]) - int(np.searchsorted(states[0].ledger.numbers, self._first_new)),
         }
-        return made
-
-    def __getstate__(self) -> dict[str, Any]:
-        settled = self._settled()
-        return super().__getstate__() if settled is self else settled.__getstate__()
 
 
 def _subtracting(state: State) -> Tensor:

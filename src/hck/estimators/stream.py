@@ -186,9 +186,9 @@ class StreamingClassifier(_Stream):
         return y
 
     def _take_in(self, row: list[float], y: Any) -> None:
-        classes = self.model.classes_
-        known = None if y in classes else np.append(classes, np.array([y], dtype=classes.dtype))
-        self.model.partial_fit(np.array([row]), np.array([y]), classes=known)
+        classes, label = self.model.classes_, np.array([y])
+        new = label.dtype.kind == classes.dtype.kind and y not in classes  # or there is an error
+        self.model.partial_fit(np.array([row]), label, classes=np.append(classes, label) if new else None)
 
     def _can_fit(self) -> bool:
         return len(set(self._seen)) > 1

@@ -115,7 +115,7 @@ def start(
     largest = max(int(tree.size[tree.leaves].max()), rank)
     size = getattr(model, "_grown_by", None) or leaf_size or largest
     habit = Habit(partition, "uniform" if of_nodes else model.landmarks, int(size))
-    numbers = tree.n_points * (largest + rank) + 6 * tree.n_leaves * rank**2
+    numbers = tree.n_points * (largest + rank) + 5 * tree.n_leaves * rank**2
     what = f"what updates of {tree.n_points} points change"
     require_bytes(numbers * noise.element_size(), source.points.device, what, "lower rank or leaf_size")
     return State.of(source, rank, habit, b, noise)
@@ -162,11 +162,14 @@ def left_out_values(
 
 
 def drift(states: Sequence[State], shares: list[float] | None, first_new: int) -> float:
-    """The left-out squared error of the newest observations over that of those before `first_new`."""
+    """The left-out squared error of the newest observations over that of those before `first_new`.
+
+    1 if there are no newer ones, infinite if none of those before is left.
+    """
     n = len(states[0])
     old = int(np.searchsorted(states[0].ledger.numbers, first_new))
     if not 0 < old < n:
-        return 1.0
+        return 1.0 if old else float("inf")
     before = np.unique(np.linspace(0, old - 1, min(old, _FEW)).astype(np.int64))
     losses = []
     for some in (np.arange(max(old, n - _FEW), n), before):

@@ -58,7 +58,7 @@ def _all_or_nothing(fit: Method) -> Method:
 
     @wraps(fit)
     def whole(self: BaseEstimator, *args: Any, **kwargs: Any) -> Any:
-        given = {name: vars(self)[name] for name in self._get_param_names() if name in vars(self)}
+        given = {name: vars(self)[name] for name in _parameters(self) if name in vars(self)}
         trial = _stand_in(self, {**vars(self), **{name: _own(value) for name, value in given.items()}})
         with plainly(), _progress_of(self):
             result = fit(trial, *args, **kwargs)
@@ -80,7 +80,7 @@ def _one_by_one(update: Method) -> Method:
         with _updating(self), plainly(), _progress_of(self):
             trial = _stand_in(self, {**vars(self)})
             result = update(trial, *args, **kwargs)
-            parameters = {name: vars(self)[name] for name in self._get_param_names() if name in vars(self)}
+            parameters = {name: vars(self)[name] for name in _parameters(self) if name in vars(self)}
             self.__dict__ = {**vars(trial), **parameters}
         return self if result is trial else result
 
@@ -110,6 +110,17 @@ def _of_one_moment(method: Method) -> Method:
 
 def _progress_of(estimator: BaseEstimator) -> AbstractContextManager[None]:
     return asked(bool(getattr(estimator, "verbose", False)))
+
+
+_names: dict[type, tuple[str, ...]] = {}
+
+
+def _parameters(estimator: BaseEstimator) -> tuple[str, ...]:
+    """The names of its parameters, which it takes scikit-learn some time to find."""
+    kind = type(estimator)
+    if kind not in _names:
+        _names[kind] = tuple(kind._get_param_names())
+    return _names[kind]
 
 
 def _stand_in(estimator: E, attributes: dict[str, Any]) -> E:

@@ -64,27 +64,6 @@ def node_up(
     return *linalg.pack_(m, factor), h, nu, q, half
 
 
-def chain_up(
-    inbox: Inbox, transfer: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """The same for nodes of which each is the child of the next, with W (nodes, r, r).
-
-    The inbox has one row more, for what the last one sends; in the others is what the nodes hear from
-    children that are not part of this.
-    """
-    count = len(transfer)
-    which = torch.arange(1, count + 1, device=transfer.device)
-    if whole_steps(inbox.mean) is not None:  # which goes from node to node, so that each hears the one before
-        own = Inbox(inbox.information[:count], inbox.mean[:count])
-        return node_up(own, NodeInput(transfer, None, None, which), inbox)
-    done = []
-    for i in range(count):
-        own = Inbox(inbox.information[i : i + 1].clone(), inbox.mean[i : i + 1].clone())
-        done.append(node_up(own, NodeInput(transfer[i : i + 1], None, None, which[i : i + 1]), inbox))
-    packed, diagonal, h, nu, q, half = map(torch.cat, zip(*done, strict=True))
-    return packed, diagonal, h, nu, q, half
-
-
 def node_down(factors: tuple[Tensor, Tensor, Tensor], nu: Tensor, q: Tensor, above: Tensor) -> Tensor:
     """ẑ = A⁻ᵀ (ν + H M (ẑ_p − q)) of inner nodes; `above` is ẑ_p (nodes, r, k), and may be overwritten.
 

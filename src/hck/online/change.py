@@ -1,5 +1,6 @@
 """Trees in which some leaves are replaced, or are gone: all on the way to the root is made anew."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import torch
@@ -18,41 +19,33 @@ def replaced(workshop: Workshop, root: Inner, fresh: dict[Path, Node | None], fe
     """
     if () in fresh:  # all of it
         return _checked(fresh[()])
-    if len(fresh) == 1 and not few:
-        ((path, node),) = fresh.items()
-        above = list(on_the_way(root, [path]).values())
-        return workshop.chain(_checked_node(node), list(zip(above, path, strict=True))[::-1])[-1]
-    ways = on_the_way(root, list(fresh))
+    ways: dict[int, list[tuple[Path, Inner]]] = {}
+    for path, node in on_the_way(root, fresh).items():
+        ways.setdefault(len(path), []).append((path, node))
     fresh, moved = dict(fresh), set[Path]()  # those that have come from further down
-    for depth in reversed(range(1 + max(map(len, ways)))):
-        kept: dict[Path, tuple[Frame, tuple[Node, ...]]] = {}
-        for path, node in ways.items():
-            if len(path) != depth:
-                continue
-            places = {i: fresh.get((*path, i), child) for i, child in enumerate(node.children)}
-            left = {i: child for i, child in places.items() if child is not None}
+    drafts: dict[Path, Inner] = {}
+    for level in reversed(ways.values()):
+        for path, node in level:
+            places = [fresh.get((*path, i), child) for i, child in enumerate(node.children)]
+            left = {i: child for i, child in enumerate(places) if child is not None}
             if not left:
                 fresh[path] = None
-            elif len(left) < len(node.children) and path:
+            elif len(left) < len(places) and path:
                 fresh[path] = next(iter(left.values()))
                 moved.add(path)
-            elif path and sum(child.size for child in left.values()) <= few:
+            elif path and few and sum(child.size for child in left.values()) <= few:
                 below = [leaf for child in left.values() for _, leaf in leaves_below(child)]
                 fresh[path] = replace(below[0], data=Observed.join([leaf.data for leaf in below]).sort())
                 moved.add(path)  # so that it is made by whoever becomes its parent
             else:
-                for i in left:
-                    if (*path, i) in moved:
-                        left[i] = _below(workshop, left[i], node.frame)
-                kept[path] = _frame_for(node.frame, len(left)), tuple(left.values())
-        fresh.update(zip(kept, workshop.nodes(list(kept.values())), strict=True))
+                for i in [i for i in left if (*path, i) in moved]:
+                    left[i] = placed = _below(workshop, left[i], node.frame)
+                    if isinstance(placed, Inner):
+                        drafts[(*path, i)] = placed
+                made = workshop.draft(_frame_for(node.frame, len(left)), tuple(left.values()))
+                fresh[path] = drafts[path] = made
+    workshop.fill(drafts)
     return _checked(fresh[()])
-
-
-def _checked_node(node: Node | None) -> Node:
-    if node is None:
-        raise ValueError("a tree must have points")
-    return node
 
 
 def _checked(root: Node | None) -> Inner:
@@ -62,12 +55,12 @@ def _checked(root: Node | None) -> Inner:
 
 
 def _below(workshop: Workshop, node: Node, frame: Frame) -> Node:
-    """A node as the child of another one than before."""
+    """A node as the child of another one than before; an inner one is still to be filled."""
     if isinstance(node, Leaf):
         return workshop.leaves([node.data], [frame], [node.key])[0]
     own = node.frame
     transfer = workshop.transfers([(own.landmarks, own.factor)], [frame])[0]
-    return workshop.nodes([(replace(own, transfer=transfer), node.children)])[0]
+    return workshop.draft(replace(own, transfer=transfer), node.children)
 
 
 def _frame_for(frame: Frame, children: int) -> Frame:
@@ -77,24 +70,20 @@ def _frame_for(frame: Frame, children: int) -> Frame:
     return replace(frame, direction=None, threshold=torch.full_like(frame.threshold, torch.inf))
 
 
-def unbalanced(root: Inner, paths: list[Path] | None, least: int) -> Path | None:
-    """The highest node that is out of balance, of at least so many points, on some ways or, None, anywhere.
+def unbalanced(root: Inner, paths: Collection[Path] | None) -> list[Path]:
+    """The highest nodes that are out of balance, on some ways or, None, anywhere; none is below another.
 
-    That is one of whose points a child has more than three quarters, or one with a single child.
+    That is a node of whose points a child has more than three quarters, but for a root above a single leaf.
     """
-    ways = _larger(root, least) if paths is None else on_the_way(root, paths)
-    for path, node in ways.items():
-        if node.size >= least and max(child.size for child in node.children) > _HEAVIEST * node.size:
-            return path
-    return None
-
-
-def _larger(root: Inner, least: int) -> dict[Path, Inner]:
-    """All inner nodes of at least so many points, the root first."""
-    found: dict[Path, Inner] = {}
-    level: list[tuple[Path, Node]] = [((), root)]
-    while level:
-        inner = [(path, node) for path, node in level if isinstance(node, Inner) and node.size >= least]
-        found.update(inner)
-        level = [((*path, i), child) for path, node in inner for i, child in enumerate(node.children)]
+    waiting: list[tuple[Path, Node]] = [((), root)]
+    ways, found = None if paths is None else on_the_way(root, paths), list[Path]()
+    while waiting:
+        path, node = waiting.pop()
+        if isinstance(node, Leaf) or (ways is not None and path not in ways):
+            continue
+        alone = len(node.children) == 1 and isinstance(node.children[0], Leaf)
+        if not alone and max(child.size for child in node.children) > _HEAVIEST * node.size:
+            found.append(path)
+        else:
+            waiting += [((*path, i), child) for i, child in enumerate(node.children)]
     return found

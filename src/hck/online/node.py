@@ -5,10 +5,10 @@ way to the root, which share the rest with the tree before. So whoever holds a r
 and memory is given back with the last who holds it.
 
 Tensors have a leading dimension of 1, so that several nodes are stacked without a copy of one. r is the rank,
-n a leaf's size, k the number of right-hand sides.
+n a leaf's size, k the number of right-hand sides. What is computed of a node is in its `Record`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.kinds import kind_of
-from hck.backend.steps import Inbox
+from hck.backend.records import Record
 from hck.points import DensePoints, VectorPoints
 
 _SMALL = 2048  # bytes: what a copy costs whatever its size
@@ -46,6 +46,19 @@ class Observed:
         """In the order of their numbers, so that what is made of them does not depend on how they came."""
         ascending = bool((np.diff(self.number) > 0).all())
         return self if ascending else self.take(torch.from_numpy(np.argsort(self.number)).to(self.b.device))
+
+    def split(self, counts: list[int]) -> "list[Observed]":
+        """The first ones, the next ones, and so on."""
+        if len(counts) == 1:
+            return [self]
+        ends = np.cumsum(counts)
+        if isinstance(self.points, DensePoints):
+            points: list[VectorPoints] = [DensePoints(part) for part in self.points.x.split(counts)]
+        else:
+            every = torch.arange(len(self), device=self.b.device).split(counts)
+            points = [self.points.take(rows) for rows in every]  # type: ignore[misc]
+        parts = points, np.split(self.number, ends[:-1]), self.b.split(counts), self.noise.split(counts)
+        return [Observed(*each) for each in zip(*parts, strict=True)]
 
     @staticmethod
     def join(parts: "list[Observed]") -> "Observed":
@@ -76,16 +89,11 @@ class Frame:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Leaf:
-    """A leaf, and what it sends up."""
+    """A leaf."""
 
     key: int  # by which it is known as long as its points stay together
     data: Observed
-    factor: Tensor  # L (1, n, n)
-    whitened: Tensor  # Y (1, n, r)
-    a: Tensor  # L⁻¹ b (1, n, k)
-    sent: Inbox  # −Θ (1, r, r) and −t (1, r, k)
-    half: float  # of its log-determinant
-    gram: Tensor  # aᵀ a (k, k), in float64
+    record: Record
 
     @property
     def size(self) -> int:
@@ -94,17 +102,12 @@ class Leaf:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Inner:
-    """An inner node with one child or two, and what it sends up; half and gram are those of all below."""
+    """An inner node with one child or two."""
 
     frame: Frame
     children: "tuple[Node, ...]"
-    factors: tuple[Tensor, Tensor, Tensor]  # A and M packed (1, r, r), M's diagonal (1, r), H (1, r, r)
-    nu: Tensor  # (1, r, k)
-    q: Tensor  # (1, r, k)
-    sent: Inbox
+    record: Record
     size: int
-    half: float
-    gram: Tensor
 
 
 Node: TypeAlias = Leaf | Inner
@@ -118,7 +121,7 @@ def at(root: Inner, path: Path) -> Node:
     return node
 
 
-def on_the_way(root: Inner, paths: "list[Path]") -> dict[Path, Inner]:
+def on_the_way(root: Inner, paths: "Collection[Path]") -> dict[Path, Inner]:
     """The inner nodes above the ends of paths, the root first."""
     found: dict[Path, Inner] = {}
     for path in paths:
@@ -126,7 +129,7 @@ def on_the_way(root: Inner, paths: "list[Path]") -> dict[Path, Inner]:
         for depth, child in enumerate(path):
             found[path[:depth]] = node  # type: ignore[assignment]
             node = node.children[child]  # type: ignore[union-attr]
-    return dict(sorted(found.items(), key=lambda item: len(item[0])))
+    return found if len(paths) == 1 else dict(sorted(found.items(), key=lambda item: len(item[0])))
 
 
 def leaves_below(node: Node, path: Path = ()) -> Iterator[tuple[Path, Leaf]]:
@@ -180,13 +183,11 @@ def _one_level(cut: list[tuple[Path, Inner, Tensor]], x: VectorPoints) -> list[t
     count = torch.tensor([len(rows) for _, _, rows in cut], dtype=torch.long, device=x.device)
     which = torch.arange(len(cut), device=x.device).repeat_interleave(count)
     rows = stack([rows for _, _, rows in cut])
-    beyond = x.project(rows, directions, which) > threshold[which]
-    found: list[tuple[Path, Node, Tensor]] = []
-    for (path, node, mine), second in zip(cut, beyond.split(count.tolist()), strict=True):
-        for child, here in enumerate((mine[~second], mine[second])):
-            if len(here):
-                found.append(((*path, child), node.children[child], here))
-    return found
+    child = 2 * which + (x.project(rows, directions, which) > threshold[which])
+    sizes = child.bincount(minlength=2 * len(cut)).tolist()
+    below = [((*path, i), node.children[i]) for path, node, _ in cut for i in (0, 1)]
+    parts = zip(below, rows[child.argsort(stable=True)].split(sizes), sizes, strict=True)
+    return [(path, node, here) for (path, node), here, size in parts if size]
 
 
 def stack(parts: list[Tensor]) -> Tensor:

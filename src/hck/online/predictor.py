@@ -42,8 +42,8 @@ class OnlinePredictor:
 
     @property
     def points(self) -> Points:
-        """Some of the points: of the kind that it takes."""
-        return next(leaves_below(self.state.root))[1].data.points
+        """Of the kind that it takes."""
+        return self.state.root.frame.landmarks
 
     @property
     def columns(self) -> int:
@@ -59,7 +59,7 @@ class OnlinePredictor:
     def nbytes(self) -> int:
         """Memory that the weights of all leaves take, in bytes."""
         n, leaves = len(self.state), len(self.state.paths)
-        return (n + leaves * self.state.workshop.rank) * self.columns * self.state.root.nu.element_size()
+        return (n + leaves * self.state.workshop.rank) * self.columns * self.points.dtype.itemsize
 
     def slope(self, x: PointsLike, verbose: bool = False) -> Tensor:
         """The gradients at new points: shape (points, d, columns)."""
@@ -75,9 +75,10 @@ class OnlinePredictor:
         state, blueprint = self.state, self.state.harvested[0]
         tree, every = blueprint.layout.tree, dict(leaves_below(state.root))
         found = leaf_weights(state, list(every))
-        own = torch.cat([found[path][0][0] for path in every])  # leaves are in the order of their points
+        # leaves are in the order of their points
+        own = torch.cat([found[path][: leaf.size] for path, leaf in every.items()])
         by_start = tree.start[tree.leaves].argsort()
-        heard = torch.cat([found[path][1] for path in every])
+        heard = torch.stack([found[path][leaf.size :] for path, leaf in every.items()])
         far = torch.empty_like(heard)
         far[by_start] = heard
         far = far[:, : blueprint.rank].contiguous()

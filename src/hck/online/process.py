@@ -69,12 +69,12 @@ class OnlineProcess:
     def predict(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
         """The mean at new points with the trend's features (points, trends): shape (points,)."""
         mean = self.mean
-        return (mean(x, verbose) + (trend @ self.coefficients).to(self.state.root.nu))[:, 0]
+        return (mean(x, verbose) + (trend @ self.coefficients).to(self.state.root.record.memory))[:, 0]
 
     @torch.no_grad()
     def variance(self, x: PointsLike, trend: Tensor, verbose: bool = False) -> Tensor:
         """The variance of the latent function, trend included, at new points: shape (points,)."""
-        points, like = as_points_like(x, self.mean.points), self.state.root.nu
+        points, like = as_points_like(x, self.mean.points), self.state.root.record.memory
         own = variance(self.state, points)  # type: ignore[arg-type]
         explained = predict(self.state, points)[:, 1:].double()  # type: ignore[arg-type]
         rest = (trend.to(explained) - explained) @ half_covariance(self.evidence.precision).to(explained)

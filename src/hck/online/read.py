@@ -4,7 +4,7 @@ A prediction at x needs what lies on x's way from the root, and what is found on
 version until the next one comes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -12,9 +12,9 @@ from torch import Tensor
 
 from hck.backend import linalg
 from hck.backend.parallel import parallel_map
-from hck.hierarchy.steps import leaf_down, node_down
 from hck.online.node import Inner, Leaf, Path, apart, at, on_the_way, route, stack
 from hck.online.state import State
+from hck.online.steps import factors_of, lower_leaves, lower_nodes
 from hck.online.workshop import Sets
 from hck.points import VectorPoints, cross, self_values
 
@@ -30,16 +30,10 @@ def predict(state: State, x: VectorPoints) -> Tensor:
     out = x_like(state, len(x), state.columns)
 
     def evaluate(some: list[tuple[Path, Tensor]]) -> None:
-        leaves = [_leaf(state, path) for path, _ in some]
-        landmarks = [_parent(state, path).frame.landmarks for path, _ in some]
-        own = Sets.of([leaf.data.points for leaf in leaves])
-        far = Sets.of(landmarks, state.workshop.rank)
-        new = _blocks([rows for _, rows in some], x)
-        near = cross(state.workshop.kernel, new.points, new.blocks, own.points, own.blocks)
-        value = near @ _padded([weights[path][0] for path, _ in some], near.shape[2])
-        if len(far.points):
-            across = cross(state.workshop.kernel, new.points, new.blocks, far.points, far.blocks)
-            value = torch.baddbmm(value, across, stack([weights[path][1] for path, _ in some]))
+        known = [(_leaf(state, path).data.points, _parent(state, path).frame.landmarks) for path, _ in some]
+        every, new = Sets.joined(known), _blocks([rows for _, rows in some], x)
+        values = cross(state.workshop.kernel, new.points, new.blocks, every.points, every.blocks)
+        value = values @ _padded([weights[path] for path, _ in some], values.shape[2])
         for (_, rows), each in zip(some, value, strict=True):
             out[rows] = each[: len(rows)]
 
@@ -50,40 +44,42 @@ def predict(state: State, x: VectorPoints) -> Tensor:
 
 def x_like(state: State, *shape: int) -> Tensor:
     """Room for numbers like those of a version."""
-    return state.root.nu.new_empty(shape)
+    return state.root.record.memory.new_empty(shape)
 
 
-def leaf_weights(state: State, paths: list[Path]) -> dict[Path, tuple[Tensor, Tensor]]:
-    """w_j (1, n, k) and g_j (1, r, k) of leaves: f(x) = k(x, X_j) w_j + k(x, Z_p) g_j."""
+def leaf_weights(state: State, paths: list[Path]) -> dict[Path, Tensor]:
+    """w_j (n, k) and after it g_j (r, k) of leaves: f(x) = k(x, X_j) w_j + k(x, Z_p) g_j."""
     missing = [path for path in paths if path not in state.weights]
     believe(state, missing)
 
-    def work(path: Path) -> tuple[Tensor, Tensor]:
-        leaf, above = _leaf(state, path), state.beliefs[path[:-1]].clone()
-        own, ambient = leaf_down(leaf.factor, leaf.whitened, leaf.a.clone(), above)
-        return own, linalg.unwhiten_(_parent(state, path).frame.factor, ambient)
+    def work(some: list[Path]) -> list[Tensor]:
+        leaves, frames = [_leaf(state, path) for path in some], [_parent(state, path).frame for path in some]
+        return lower_leaves(leaves, frames, [state.beliefs[path[:-1]] for path in some])
 
-    state.weights.update(zip(missing, parallel_map(work, missing, state.workshop.device), strict=True))
+    stacks = [missing[i : i + _AT_ONCE] for i in range(0, len(missing), _AT_ONCE)]
+    found = parallel_map(work, stacks, state.workshop.device)
+    state.weights.update(zip(missing, (each for some in found for each in some), strict=True))
     return state.weights
 
 
 def believe(state: State, paths: list[Path]) -> None:
-    """Find ẑ of all inner nodes on the way to some leaves."""
-
-    def work(nodes: list[Inner], above: Tensor | None) -> list[Tensor]:
-        packed, diagonal, h = (stack([node.factors[i] for node in nodes]) for i in range(3))
-        nu, q = stack([node.nu for node in nodes]), stack([node.q for node in nodes])
-        above = torch.zeros_like(nu) if above is None else above.clone()
-        return apart(node_down((packed, diagonal, h), nu, q, above))
-
-    _descend(state, state.beliefs, paths, work)
+    """Find ẑ (r, k) of all inner nodes on the way to some leaves."""
+    known, nodes = state.beliefs, on_the_way(state.root, paths)
+    missing = {path: node for path, node in nodes.items() if path not in known}
+    if not missing:
+        return
+    z = x_like(state, len(missing), state.workshop.rank, state.columns)
+    found = dict(zip(missing, z.unbind(), strict=True))
+    above = [found.get(path[:-1], known.get(path[:-1])) if path else None for path in missing]
+    lower_nodes(list(missing.values()), above, z)
+    known.update(found)
 
 
 def spread(state: State, paths: list[Path]) -> None:
     """Find P = A⁻ᵀ (I + H (M P_p M − M) Hᵀ) A⁻¹ of all inner nodes on the way to some leaves."""
 
     def work(nodes: list[Inner], above: Tensor | None) -> list[Tensor]:
-        packed, diagonal, h = (stack([node.factors[i] for node in nodes]) for i in range(3))
+        packed, diagonal, h = factors_of(nodes)
         factor, m = linalg.unpack(packed, diagonal)
         before = m if above is None else above  # the root has H = 0
         inner = h @ (m @ before @ m - m) @ h.mT
@@ -92,17 +88,7 @@ def spread(state: State, paths: list[Path]) -> None:
         whole = linalg.unwhiten_(factor, half.mT)
         return apart((whole + whole.mT) / 2)
 
-    _descend(state, state.spreads, paths, work)
-
-
-def _descend(
-    state: State,
-    known: dict[Path, Tensor],
-    paths: list[Path],
-    work: Callable[[list[Inner], Tensor | None], list[Tensor]],
-) -> None:
-    """Find something of the nodes on some ways from that of their parents, level after level."""
-    level: dict[int, list[tuple[Path, Inner]]] = {}
+    known, level = state.spreads, dict[int, list[tuple[Path, Inner]]]()
     for path, node in on_the_way(state.root, paths).items():
         if path not in known:
             level.setdefault(len(path), []).append((path, node))
@@ -126,15 +112,13 @@ def variance(state: State, x: VectorPoints) -> Tensor:
     def evaluate(item: tuple[Path, Tensor]) -> None:
         path, rows = item
         leaf, frame = _leaf(state, path), _parent(state, path).frame
-        new, own = _blocks([rows], x), Sets.of([leaf.data.points])
-        far = Sets.of([frame.landmarks], state.workshop.rank)
-        u = linalg.whiten_(leaf.factor, cross(kernel, own.points, own.blocks, new.points, new.blocks))
-        phi = u.new_zeros(1, state.workshop.rank, len(rows))
-        if len(far.points):
-            phi = cross(kernel, far.points, far.blocks, new.points, new.blocks)
-            phi = linalg.whiten_(frame.factor, phi)
-        u = torch.baddbmm(u, leaf.whitened, phi, alpha=-1)
-        q = torch.baddbmm(phi, leaf.whitened.mT, u, alpha=-1)
+        new, n = _blocks([rows], x), leaf.size
+        every = Sets.joined([(leaf.data.points, frame.landmarks)], n + state.workshop.rank)
+        values = cross(kernel, every.points, every.blocks, new.points, new.blocks)
+        y = leaf.record["whitened"]
+        phi = linalg.whiten_(frame.factor, values[:, n:])
+        u = torch.baddbmm(linalg.whiten_(leaf.record["factor"], values[:, :n]), y, phi, alpha=-1)
+        q = torch.baddbmm(phi, y.mT, u, alpha=-1)
         latent = q * (state.spreads[path[:-1]] @ q) - phi.square()
         out[rows] = (latent.sum(-2) - u.square().sum(-2) + self_values(kernel, new.points, new.blocks))[0]
 
@@ -155,10 +139,11 @@ def inverse_diagonal(state: State, positions: np.ndarray) -> tuple[Tensor, Tenso
 
     def work(path: Path) -> tuple[np.ndarray, Tensor, Tensor, Tensor]:
         leaf = _leaf(state, path)
-        u = linalg.unwhiten_(leaf.factor, leaf.whitened.clone())
+        factor = leaf.record["factor"]
+        u = linalg.unwhiten_(factor, leaf.record["whitened"].clone())
         known = ((u @ state.spreads[path[:-1]]) * u).sum(-1)
-        diagonal = linalg.inverse_diagonal(leaf.factor) - known
-        return leaf.data.number, diagonal[0], weights[path][0][0], leaf.data.b
+        diagonal = linalg.inverse_diagonal(factor) - known
+        return leaf.data.number, diagonal[0], weights[path][: leaf.size], leaf.data.b
 
     parts = list(parallel_map(work, paths, state.workshop.device))
     every = np.concatenate([number for number, *_ in parts])
@@ -185,12 +170,12 @@ def _blocks(rows: list[Tensor], x: VectorPoints) -> Sets:
 
 
 def _padded(parts: list[Tensor], width: int) -> Tensor:
-    """Tensors (1, ·, k) in one, with zeros where one is shorter."""
+    """The first rows of matrices (·, k) in one, with zeros where one is shorter."""
     if len(parts) == 1:
-        return parts[0]
-    out = parts[0].new_zeros(len(parts), width, parts[0].shape[2])
+        return parts[0][None, :width]
+    out = parts[0].new_zeros(len(parts), width, parts[0].shape[1])
     for row, part in zip(out, parts, strict=True):
-        row[: part.shape[1]] = part[0]
+        row[: len(part)] = part[:width]
     return out
 
 

@@ -51,7 +51,7 @@ class State:
     next_key: int
     budget: int  # bytes that temporaries should stay within
     beliefs: dict[Path, Tensor] = field(default_factory=dict)  # ẑ of inner nodes, where it was asked for
-    weights: dict[Path, tuple[Tensor, Tensor]] = field(default_factory=dict)  # w and g of leaves
+    weights: dict[Path, Tensor] = field(default_factory=dict)  # w and g of leaves
     spreads: dict[Path, Tensor] = field(default_factory=dict)  # P of inner nodes
 
     @classmethod
@@ -83,22 +83,22 @@ class State:
     @property
     def columns(self) -> int:
         """How many right-hand sides there are."""
-        return self.root.nu.shape[2]
+        return self.root.record.layout.k
 
     @property
     def log_determinant(self) -> float:
         """Of K_h + noise."""
-        return 2 * self.root.half
+        return 2 * self.root.record.half
 
     @property
     def gram(self) -> Tensor:
         """bᵀ (K_h + noise)⁻¹ b, in float64."""
-        return self.root.gram
+        return self.root.record.gram
 
     def observed(self, positions: np.ndarray) -> Tensor:
         """b (m, k) at some positions, ascending."""
         numbers = self.ledger.numbers[positions]
-        out = self.root.nu.new_empty(len(positions), self.columns)
+        out = self.root.record.memory.new_empty(len(positions), self.columns)
         for leaf, mine in self._by_leaf(positions).values():
             rows = torch.from_numpy(np.searchsorted(numbers, mine)).to(out.device)
             out[rows] = leaf.data.b[_rows(leaf, mine).to(out.device)]
@@ -112,17 +112,19 @@ class State:
         m, device = len(points), self.workshop.device
         numbers = np.arange(self.next_number, self.next_number + m)
         b, noise = (each.to(device, points.dtype) for each in (b, noise))
-        data, found = Observed(points, numbers, b, noise), route(self.root, points)
-        keys, large = np.empty(m, np.int64), dict[Path, Observed]()
-        old, more = dict[Path, Leaf](), list[Observed]()
-        for path, rows in found.items():
+        found = route(self.root, points)
+        counts, order = list(map(len, found.values())), torch.cat(list(found.values()))
+        data, keys = Observed(points, numbers, b, noise), np.empty(m, np.int64)
+        parts = data.take(order).split(counts) if len(counts) > 1 else [data]
+        old, more, large = dict[Path, Leaf](), list[Observed](), dict[Path, Observed]()
+        for path, part in zip(found, parts, strict=True):
             leaf: Leaf = at(self.root, path)  # type: ignore[assignment]
-            keys[rows.cpu().numpy()] = leaf.key
-            if leaf.size + len(rows) > self.habit.most:
-                large[path] = Observed.join([leaf.data, data.take(rows)])
+            keys[part.number - self.next_number] = leaf.key
+            if leaf.size + len(part) > self.habit.most:
+                large[path] = Observed.join([leaf.data, part])
             else:
                 old[path] = leaf
-                more.append(data.take(rows) if len(found) > 1 else data)
+                more.append(part)
         made = self.workshop.append(list(old.values()), more, [self._parent(path).frame for path in old])
         fresh: dict[Path, Node | None] = dict(zip(old, made, strict=True))
         ledger = self.ledger.append(numbers, keys)
@@ -168,7 +170,7 @@ class State:
     @torch.no_grad()
     def recode(self, change: Tensor) -> "State":
         """With b · change in place of b, for change of shape (k, others): O(n)."""
-        change = change.to(self.root.nu)
+        change = change.to(self.root.record.memory)
         fresh: dict[Path, Node | None] = {
             path: self.workshop.relabel(leaf, leaf.data.b @ change) for path, leaf in leaves_below(self.root)
         }
@@ -217,15 +219,14 @@ class State:
             return self
         few = self.habit.few if restructured else 0
         root, key = replaced(self.workshop, self.root, fresh, few), self.next_key
-        while True:
-            heavy = unbalanced(root, None if restructured else touched, 2 * self.habit.most)
-            if heavy is None:
-                break
-            data = Observed.join([leaf.data for _, leaf in leaves_below(at(root, heavy))])
-            above = at(root, heavy[:-1]).frame if heavy else None  # type: ignore[union-attr]
-            subtree = regrow(self.workshop, self._habit_now, data, above, key)
-            key, restructured = key + len(data), True
-            root = replaced(self.workshop, root, {heavy: subtree})
+        again: dict[Path, Node | None] = {}
+        for path in unbalanced(root, None if restructured else touched):
+            data = Observed.join([leaf.data for _, leaf in leaves_below(at(root, path))])
+            above = at(root, path[:-1]).frame if path else None  # type: ignore[union-attr]
+            again[path] = regrow(self.workshop, self._habit_now, data, above, key)
+            key += len(data)
+        if again:
+            root, restructured = replaced(self.workshop, root, again), True
         if not restructured:
             return replace(self, root=root)
         leaves, before = dict(leaves_below(root)), {id(leaf) for _, leaf in leaves_below(self.root)}

@@ -57,12 +57,6 @@ class CompiledAlgebra:
     def half_log_determinant(self, factor: Tensor) -> Tensor:
         return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
-    def extend(self, factor: Tensor, beside: Tensor, corner: Tensor) -> Tensor:
-        n, whole = beside.shape[1], beside.shape[1] + beside.shape[2]
-        out = factor.new_zeros(len(factor), whole, whole)
-        out[:, :n, :n], out[:, :n, n:], out[:, n:, n:] = factor, beside, corner
-        return out
-
     def pack_(self, symmetric: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
         """The factor on and above the diagonal, the symmetric matrix below."""
         mask = torch.ones(factor.shape[-2:], dtype=torch.bool, device="cpu").triu()

@@ -43,6 +43,12 @@ InboxArrays = namedtuple("InboxArrays", "information mean where")
 
 Sizes = namedtuple("Sizes", "n r k")
 
+# Of one inner node: A and M packed, M's diagonal (r, 1), W and H; ν, q and t (r, k); and where Θ (r, r) and
+# t are subtracted.
+NodeMatrices = namedtuple("NodeMatrices", "packed diagonal w h")
+NodeSides = namedtuple("NodeSides", "nu q t")
+Sent = namedtuple("Sent", "information mean")
+
 
 @exposed
 def leaf_up(cross, leaves, parents, sizes, factoring):
@@ -77,7 +83,7 @@ def leaf_up(cross, leaves, parents, sizes, factoring):
         subtract_gram(member(information, parent[i], r, r), own_y, work)
         whiten(one, own_b, work)
         subtract(member(mean, parent[i], r, k), upright(own_y), own_b, False, work)
-        half[i] = _half_log_determinant(one)
+        half[i] = half_log_determinant(one)
 
 
 @exposed
@@ -90,16 +96,10 @@ def node_up(cross, nodes, parents, sizes, factoring):
     information, mean, parent = parents
     known, r, k = cross.known, sizes.r, sizes.k
     work, t, spare = scratch(xi), member(np.empty(r * k, xi.dtype), 0, r, k), factoring.spare
-    root, m = member(spare, 1, r, r), member(spare, 2, r, r)
     room = kernels.scratch(xi, r, r, cross.d)
     w = spare[3 * r * r :] if known else w
     for i in range(len(which)):
-        a, own_h = member(xi, i, r, r), member(h, i, r, r)
-        own_nu, own_q = member(nu, i, r, k), member(q, i, r, k)
-        across = member(w, 0 if known else i, r, r)
-        negate(a)
-        _add_to_diagonal(a, 1)
-        jitter[2 * i] = factor(a, factoring, work)
+        own_h, across = member(h, i, r, r), member(w, 0 if known else i, r, r)
         if known:
             kernels.evaluate_member(cross, i, False, across, room)
         if len(own):
@@ -109,25 +109,44 @@ def node_up(cross, nodes, parents, sizes, factoring):
             copy(own_h, across)
         else:
             copy(across, own_h)
-        whiten(a, own_h, work)
-        clear(root)
-        subtract_gram(root, own_h, work)
-        negate(root)
-        _add_to_diagonal(root, 1)
-        subtract_gram(root, across, work)
-        jitter[2 * i + 1] = factor(root, factoring, work)
-        inverse(root, m, spare, work)
-        half[i] = _half_log_determinant(a) + _half_log_determinant(root)
-        negate(own_nu)
-        whiten(a, own_nu, work)
-        _product(own_q, own_h, own_nu, work)
-        _product(t, m, own_q, work)
-        copy_below(m, a)
-        for p in range(r):
-            diagonal[i * r + p] = m.data[m.at + p * (r + 1)]
-        _add_to_diagonal(m, -1)
-        _subtract_from(member(information, parent[i], r, r), m)
-        _subtract_from(member(mean, parent[i], r, k), t)
+        sent = Sent(member(information, parent[i], r, r), member(mean, parent[i], r, k))
+        sides = NodeSides(member(nu, i, r, k), member(q, i, r, k), t)
+        matrices = NodeMatrices(member(xi, i, r, r), member(diagonal, i, r, 1), across, own_h)
+        jitter[2 * i], jitter[2 * i + 1], half[i] = raise_node(matrices, sides, sent, factoring, work)
+
+
+@shared
+def raise_node(node, sides, sent, factoring, work):
+    """One node: of −Ξ, −τ and W what `node_up` says; the two jitters, and half the log-determinant.
+
+    H is W at first. Spare (3, r, r).
+    """
+    (a, diagonal, w, h), (nu, q, t) = node, sides
+    r, spare = a.rows, factoring.spare
+    root, m = member(spare, 1, r, r), member(spare, 2, r, r)
+    negate(a)
+    _add_to_diagonal(a, 1)
+    first = factor(a, factoring, work)
+    whiten(a, h, work)
+    clear(root)
+    subtract_gram(root, h, work)
+    negate(root)
+    _add_to_diagonal(root, 1)
+    subtract_gram(root, w, work)
+    second = factor(root, factoring, work)
+    inverse(root, m, spare, work)
+    negate(nu)
+    whiten(a, nu, work)
+    _product(q, h, nu, work)
+    _product(t, m, q, work)
+    half = half_log_determinant(a) + half_log_determinant(root)
+    copy_below(m, a)
+    for p in range(r):
+        diagonal.data[diagonal.at + p] = m.data[m.at + p * (r + 1)]
+    _add_to_diagonal(m, -1)
+    subtract_from(sent.information, m)
+    subtract_from(sent.mean, t)
+    return first, second, half
 
 
 @exposed
@@ -135,19 +154,27 @@ def node_down(factors, nu, q, z, sizes):
     """ẑ = A⁻ᵀ (ν + H M (ẑ_p − q)) of inner nodes; z (nodes, r, k) is ẑ_p, then ẑ."""
     (packed, diagonal, h), r, k = factors, sizes.r, sizes.k
     work, room = scratch(packed), np.empty(r * r + r * k, packed.dtype)
-    m, surprise = member(room, 0, r, r), Matrix(room, r * r, k, r, k)
+    gain = Matrix(room, r * r, k, r, k)
     for i in range(len(z) // (r * k)):
         a, own = member(packed, i, r, r), member(z, i, r, k)
-        copy_below(a, m)
-        for p in range(r):
-            m.data[p * (r + 1)] = diagonal[i * r + p]
-        _mirror(m)
-        _subtract_from(own, member(q, i, r, k))
-        clear(surprise)
-        subtract(surprise, upright(m), own, False, work)
+        subtract_from(own, member(q, i, r, k))
+        surprise(a, member(diagonal, i, r, 1), own, gain, room, work)
         copy(member(nu, i, r, k), own)
-        subtract(own, turned(member(h, i, r, r)), surprise, False, work)
+        subtract(own, turned(member(h, i, r, r)), gain, False, work)
         unwhiten(a, own, work)
+
+
+@shared
+def surprise(packed, diagonal, x, out, room, work):
+    """out ← −M X, of A and M packed and M's diagonal (r, 1); room (r, r)."""
+    r = packed.rows
+    m = member(room, 0, r, r)
+    copy_below(packed, m)
+    for p in range(r):
+        room[p * (r + 1)] = diagonal.data[diagonal.at + p]
+    _mirror(m)
+    clear(out)
+    subtract(out, upright(m), x, False, work)
 
 
 @exposed
@@ -159,10 +186,16 @@ def leaf_down(lower, y, a, z, sizes):
     n, r, k = sizes.n, sizes.r, sizes.k
     work = scratch(lower)
     for i in range(len(z) // (r * k)):
-        own_y, own_a, own_z = member(y, i, n, r), member(a, i, n, k), member(z, i, r, k)
-        subtract(own_a, turned(own_y), own_z, False, work)
-        subtract(own_z, upright(own_y), own_a, False, work)  # Vᵀ w = Yᵀ (a − Y ẑ_p)
-        unwhiten(member(lower, i, n, n), own_a, work)
+        leaf = member(lower, i, n, n), member(y, i, n, r)
+        lower_leaf(*leaf, member(a, i, n, k), member(z, i, r, k), work)
+
+
+@shared
+def lower_leaf(lower, y, a, z, work):
+    """The same for one leaf."""
+    subtract(a, turned(y), z, False, work)
+    subtract(z, upright(y), a, False, work)  # Vᵀ w = Yᵀ (a − Y ẑ_p)
+    unwhiten(lower, a, work)
 
 
 @shared
@@ -186,7 +219,7 @@ def _mirror(m):
 
 
 @shared
-def _subtract_from(m, other):
+def subtract_from(m, other):
     """Subtract a matrix from another; the rows of both are side by side."""
     target, source = np.uintp(m.at), np.uintp(other.at)
     for p in range(np.uintp(m.rows * m.columns)):
@@ -200,7 +233,7 @@ def _add_to_diagonal(m, value):
 
 
 @shared
-def _half_log_determinant(u):
+def half_log_determinant(u):
     total = 0.0
     for p in range(u.rows):
         total += np.log(u.data[u.at + p * (u.ld + 1)])

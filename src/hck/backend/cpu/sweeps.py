@@ -9,11 +9,12 @@ from hck.backend.cpu import steps
 from hck.backend.cpu.dense import Factoring
 from hck.backend.cpu.kernels import flat_cross
 from hck.backend.cpu.matrix import flat
+from hck.backend.cpu.records import CompiledRecords
 from hck.backend.reuse import room
 from hck.backend.steps import LEAF, NODE, ROOT, Inbox, LeafInput, NodeInput, as_cross, as_tensor
 
 
-class CompiledSteps:
+class CompiledSteps(CompiledRecords):
     """What `hck.backend.steps` offers."""
 
     def leaf_up(
