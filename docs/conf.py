@@ -49,6 +49,7 @@ python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
 
 # Figures and the gallery
+plot_basedir = "."  # of paths in pages
 plot_formats = [("png", 130)]
 plot_html_show_formats = False
 plot_html_show_source_link = False
@@ -80,7 +81,7 @@ html_show_sphinx = False
 html_theme_options = {
     "logo": {"text": "hck", "image_light": "_static/favicon.svg", "image_dark": "_static/favicon.svg"},
     "github_url": "https://github.com/hck/hck",
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "show_prev_next": True,
     "show_toc_level": 2,
