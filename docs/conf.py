@@ -77,6 +77,7 @@ html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
 html_copy_source = False
+html_show_search_summary = False  # it would fetch pages, which browsers refuse in a folder
 html_show_sphinx = False
 html_theme_options = {
     "logo": {"text": "hck", "image_light": "_static/favicon.svg", "image_dark": "_static/favicon.svg"},

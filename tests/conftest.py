@@ -3,11 +3,14 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+
+from chromium import Browser, find_chromium
 
 HERE = Path(__file__).parent
 HELPERS = [path.stem for path in (HERE / "helpers").glob("*.py")]
@@ -92,3 +95,16 @@ def interrupted():
         return pytest.fail("the call came to its end")
 
     return run
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A headless Chromium; skips the test where there is none."""
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium: none on the PATH, none of playwright's, and HCK_CHROMIUM does not name one")
+    if os.name != "posix":
+        pytest.skip("the browser is driven over a pipe that only POSIX systems have")
+    started = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
