@@ -35,6 +35,7 @@ suppress_warnings = ["config.cache"]
 # Markdown
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
+highlight_language = "none"  # of blocks that name no language, such as formulas and commands
 default_role = "py:obj"
 
 # The reference; docs/_ext/public_api.py writes its pages

@@ -31,8 +31,8 @@ def found(name, page):
 def linked(page):
     """The pages that a page leads to, by links or, on the site, by its table of contents."""
     text = page.read_text()
-    names = [line for block in CONTENTS.findall(text) for line in block.split() if not line.startswith(":")]
-    return {(page.parent / name).resolve() for name in [*LINK.findall(text), *(f"{name}.md" for name in names)]}
+    entries = [f"{line}.md" for block in CONTENTS.findall(text) for line in block.split() if line[0] != ":"]
+    return {(page.parent / name).resolve() for name in [*LINK.findall(text), *entries]}
 
 
 def defined(path):

@@ -1,7 +1,7 @@
 """The Python code of README and docs runs, page by page, with a hundredth of the points.
 
-Blocks of a page share their names. Numbers of at least 10,000, written 10_000, are sizes, which are divided by
-100. A block after a line ``<!-- not run: why -->`` is not run; commands that start with ``hck`` are.
+Blocks of a page share their names. Numbers of at least 10,000, written 10_000, are sizes, which are divided
+by 100. A block after a line ``<!-- not run: why -->`` is not run; commands that start with ``hck`` are.
 """
 
 import re

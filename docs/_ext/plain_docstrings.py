@@ -1,7 +1,8 @@
 """Docstrings are written to be read as they stand; here they become safe reStructuredText.
 
-Shapes such as ``(*batch, n)``, absolute values such as ``|y − f|`` and names such as ``classes_`` mean something
-else in reStructuredText. They are escaped, except in code, in examples, and where numpydoc expects a name.
+Shapes such as ``(*batch, n)``, absolute values such as ``|y − f|`` and names such as ``classes_`` mean
+something else in reStructuredText. They are escaped, except in code, in examples, and where
+numpydoc expects a name.
 """
 
 import re

@@ -90,7 +90,8 @@ def page(name: str, members: list[str]) -> str:
     """In reStructuredText: what the module says of itself, a table, and each name."""
     module = importlib.import_module(name)
     lines = [name, "=" * len(name), "", f".. automodule:: {name}", "   :no-members:", ""]
-    lines += [f".. currentmodule:: {name}", "", ".. autosummary::", "   :nosignatures:", "", *(f"   {one}" for one in members), ""]
+    lines += [f".. currentmodule:: {name}", "", ".. autosummary::", "   :nosignatures:", ""]
+    lines += [*(f"   {one}" for one in members), ""]
     for one in members:
         kind, options = directive(getattr(module, one))
         lines += [f".. {kind}:: {one}", *(f"   {option}" for option in options), ""]

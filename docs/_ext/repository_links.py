@@ -1,7 +1,7 @@
 """Links of pages lead somewhere on the site too.
 
-Pages are read in the repository as well, so their links name files of it. Here those to files that are a page of
-the site become links to that page, and all others, such as those to sources, lead to the repository.
+Pages are read in the repository as well, so their links name files of it. Here those to files that are a page
+of the site become links to that page, and all others, such as those to sources, lead to the repository.
 """
 
 import os
