@@ -14,7 +14,8 @@ from chromium import Browser, find_chromium
 
 HERE = Path(__file__).parent
 HELPERS = [path.stem for path in (HERE / "helpers").glob("*.py")]
-TOGETHER = ("tests/dask/", "tests/hierarchy/")  # one cluster, and one zoo with its dense matrices
+TOGETHER = ("tests/dask/", "tests/hierarchy/", "tests/site/")  # one cluster, one zoo, one site
+FIRST = (HERE / "dask", HERE / "site")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -32,8 +33,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """The cluster and real data come first, so that no process is left alone with them in the end."""
-    items.sort(key=lambda item: (HERE / "dask" not in item.path.parents, not item.get_closest_marker("data")))
+    """The cluster, the site and real data come first, so that no process has them left at the end."""
+    items.sort(key=lambda item: (not {*FIRST} & {*item.path.parents}, not item.get_closest_marker("data")))
 
 
 @pytest.fixture(scope="session")
