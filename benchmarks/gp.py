@@ -1,6 +1,7 @@
 """The Gaussian process: whether it finds known parameters, how good its predictions are, how fast it learns.
 
-    HCK_DATA=FOLDER python benchmarks/gp.py [--only recover,uci,published,likelihood,flights] [--device cuda]
+    HCK_DATA=FOLDER python benchmarks/gp.py [--only recover,uci,published,defaults,likelihood,flights]
+                                            [--device cuda]
     python benchmarks/gp.py --quick     # small problems: a trial of the script, no measurement
     python benchmarks/gp.py --draw      # tables and plots anew, from the figures of an earlier run
 
@@ -15,11 +16,16 @@ uci         elevators, pol and cadata, standardised with the training part: 4/9 
             to test, five splits. Beside hck: GPyTorch's SVGP (1,024 inducing points from k-means, Adam,
             batches of 1,024, 100 epochs, float32; its learning rate is the better of two on the validation
             part of the first split) and its exact process (Adam, 100 steps, float64; on a CPU on 2,000
-            points). All have the same kernel, a constant mean, and start at the same parameters. hck is also
-            trained on 6/9, since it needs no validation part.
+            points, after which --full takes three steps with all of them). All have the same kernel, a
+            constant mean, and start at the same parameters. hck is also trained on 6/9, since it needs no
+            validation part.
 published   The same data in the splits of the published tables of exact processes: 64 % to train, 16 % that
             are not used, 20 % to test. hck has its defaults, for each `fit_time`. Beside it: SVGP and the
-            exact process as above, and GPBoost's Vecchia approximation (20 neighbours, ARD).
+            exact process as above, GPBoost's Vecchia approximation (20 neighbours, ARD), and higp (iterative
+            solves, one lengthscale for all features; Adam, as many steps as the exact process).
+defaults    Default processes beside default regressors of the same `fit_time` (RMSE), on all regression sets,
+            in the same splits, with the share of observations in intervals: of a Gaussian with the standard
+            deviation, and as `predict(X, interval=…)` has them.
 likelihood  Time and memory of one log-likelihood with its gradient, beside the value alone and a ridge solve.
             Partition and landmarks are not counted: learning reuses them.
 flights     Delays of flights in minutes, which have heavy tails: hck beside a constant and a linear model.
@@ -38,8 +44,10 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
+from fitting import as_fit_time
 from peers import choose, machine
 from processes.common import Options, Record
+from processes.defaults import SETS
 from processes.likelihood import peak_here
 from processes.parts import PARTS
 from processes.pictures import draw_learning, draw_recover, draw_uci, histories
@@ -66,6 +74,10 @@ def parse(arguments: list[str] | None = None) -> Options:
     add("--methods", default=",".join(METHODS), help="methods of uci (default: %(default)s)")
     add("--processes", default=",".join(PROCESSES), help="methods of published (default: %(default)s)")
     add("--splits", type=int, help="of uci and published (default: 5)")
+    add("--steps", type=int, help="of Adam for the exact process and higp (default: 100)")
+    add("--sets", default=",".join(SETS), help="data sets of defaults (default: %(default)s)")
+    add("--fit-times", default="fast", help="of defaults (default: %(default)s)")
+    add("--trees", default="auto", help="of defaults: numbers, or auto (default: %(default)s)")
     add("--full", action="store_true", help="on a CPU as much as on a GPU: all flights, the exact process")
     add("--quick", action="store_true", help="small problems: a trial of the script")
     add("--draw", action="store_true", help="only tables and plots, from the figures of an earlier run")
@@ -76,7 +88,11 @@ def parse(arguments: list[str] | None = None) -> Options:
     options.data = choose(parser, "--data", options.data, UCI)
     options.methods = choose(parser, "--methods", options.methods, METHODS)
     options.processes = choose(parser, "--processes", options.processes, PROCESSES)
+    options.sets = choose(parser, "--sets", options.sets, SETS)
+    options.fit_times = [as_fit_time(text) for text in options.fit_times.split(",")]
+    options.trees = [text if text == "auto" else int(text) for text in options.trees.split(",")]
     options.lengthscales = [float(text) for text in options.lengthscales.split(",")]
+    options.steps = options.steps or (10 if options.quick else 100)
     options.threads = torch.get_num_threads()
     options.ending = f"{options.device}{'-quick' if options.quick else ''}"
     options.json = options.out / f"gp-{options.ending}.json"

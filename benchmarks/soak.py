@@ -31,9 +31,16 @@ import torch
 from rich.console import Console
 from rich.table import Table
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import hck
-from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
+from hck import (
+    HCKClassifier,
+    HCKGaussianProcessClassifier,
+    HCKGaussianProcessRegressor,
+    HCKKernelPCA,
+    HCKRegressor,
+)
 from hck.hierarchy.dense import dense_cross, dense_matrix
 from hck.kernels import make_kernel
 from hck.partition import known_partitions
@@ -41,7 +48,7 @@ from hck.points import as_points
 
 KERNELS = ("gaussian", "laplace", "matern12", "matern32", "matern52", "inverse_multiquadric")
 Rng = np.random.Generator
-Model = HCKRegressor | HCKClassifier | HCKGaussianProcessRegressor
+Model = HCKRegressor | HCKClassifier | HCKGaussianProcessRegressor | HCKGaussianProcessClassifier
 
 
 # ---- what is drawn
@@ -78,25 +85,33 @@ def draw_model(rng: Rng) -> tuple[Model, np.ndarray, np.ndarray, np.ndarray]:
     """A fitted estimator, what it learned from, and new points."""
     x, y, new = draw_data(rng, least=10)
     shape = draw_tree(rng, x)
-    which = rng.integers(3)
-    if which == 0:
-        model = HCKRegressor(
-            alpha=10 ** rng.uniform(-3, 1), n_trees=int(rng.integers(1, 4)), scale=None, **shape
-        )
-    elif which == 1:
+    ridge = {"alpha": 10 ** rng.uniform(-3, 1), "n_trees": int(rng.integers(1, 4))}
+    which = rng.choice(["regressor", "loss", "classifier", "process", "process of classes"])
+    if "class" in which:
         y = np.array(["a", "b", "c"])[rng.integers(0, 3, len(y))]
         y[:3] = ["a", "b", "c"]
-        model = HCKClassifier(alpha=10 ** rng.uniform(-3, 1), n_trees=int(rng.integers(1, 4)), **shape)
-    else:
+    if which == "regressor":
+        model = HCKRegressor(scale=None, **ridge, **shape)
+    elif which == "loss":
+        y = y / np.abs(y).max()
+        model = HCKRegressor(loss=str(rng.choice(["absolute", "huber", "quantile"])), **ridge, **shape)
+    elif which == "classifier":
+        model = HCKClassifier(loss=str(rng.choice(["squared", "logistic"])), **ridge, **shape)
+    elif which == "process":
+        y = y if rng.random() < 0.7 else np.stack([y, np.cos(x[:, 0])], 1)
         model = HCKGaussianProcessRegressor(noise=10 ** rng.uniform(-3, 1), optimizer=None, **shape)
-    return model.fit(x, y), x, y, new
+    else:
+        model = HCKGaussianProcessClassifier(optimizer=None, **shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of ridges and kernels that do not suit
+        return model.fit(x, y), x, y, new
 
 
 def outputs(model: Model, x: np.ndarray) -> np.ndarray:
     """All that a model says of points."""
     if isinstance(model, HCKGaussianProcessRegressor):
         return np.stack(model.predict(x, return_std=True), 1)
-    return model.predict_proba(x) if isinstance(model, HCKClassifier) else model.predict(x)
+    return model.predict_proba(x) if hasattr(model, "classes_") else model.predict(x)
 
 
 def close(a: np.ndarray, b: np.ndarray, tolerance: float, what: str) -> None:
@@ -171,7 +186,7 @@ def failed_refit_changes_nothing(rng: Rng) -> None:
     model, x, y, new = draw_model(rng)
     before = outputs(model, new)
     wrong = np.hstack([x, x]) if rng.random() < 0.5 else x.copy()
-    wrong[rng.integers(len(x)), rng.integers(x.shape[1])] = rng.choice([np.nan, np.inf])
+    wrong[rng.integers(len(x)), rng.integers(x.shape[1])] = rng.choice([-np.inf, np.inf])
     try:
         model.fit(wrong, y)
     except ValueError:
@@ -198,6 +213,25 @@ def interrupted_refit_changes_nothing(rng: Rng) -> None:
         signal.signal(signal.SIGALRM, old)
     if not finished:
         same(outputs(model, new), before, "after a refit that was interrupted")
+
+
+def what_comes_and_goes_leaves_nothing(rng: Rng) -> None:
+    x, y, new = draw_data(rng, least=20)
+    shape, name = draw_tree(rng, x), str(rng.choice(known_partitions(by_hyperplanes=True)))
+    shape |= {"partition": name, "leaf_size": len(x) + 50}  # which no leaf outgrows
+    if rng.random() < 0.5:
+        model = HCKRegressor(alpha=10 ** rng.uniform(-2, 1), n_trees=2, scale=None, **shape)
+    else:
+        model = HCKGaussianProcessRegressor(noise=10 ** rng.uniform(-2, 1), optimizer=None, **shape)
+    model.fit(x, y)
+    before = outputs(model, new)
+    for _ in range(int(rng.integers(1, 4))):
+        more = int(rng.integers(1, 10))
+        model.partial_fit(rng.standard_normal((more, x.shape[1])), rng.standard_normal(more))
+        model.forget(np.arange(len(x), len(x) + more))
+        some = rng.choice(len(x), 3, replace=False)
+        model.update(some, rng.standard_normal(3)).update(some, y[some])
+    close(outputs(model, new), before, 1e-6, "after observations that came and went")
 
 
 def saved_models_are_the_same(rng: Rng) -> None:
@@ -269,7 +303,8 @@ def wrong_input_is_refused(rng: Rng) -> None:
     wrong = [
         lambda: model.predict(new[:, :0]),
         lambda: model.predict(np.hstack([new, new])),
-        lambda: model.predict(np.full((2, d), np.nan)),
+        lambda: model.predict(np.full((2, d), np.inf)),
+        lambda: model.predict(new.astype("M8[s]")),
         lambda: model.predict(new[0]),
         lambda: model.predict("points"),
         lambda: model.predict(None),
@@ -305,6 +340,7 @@ CASES: dict[str, Callable[[Rng], None]] = {
         overwritten_x_changes_nothing,
         failed_refit_changes_nothing,
         interrupted_refit_changes_nothing,
+        what_comes_and_goes_leaves_nothing,
         saved_models_are_the_same,
         refits_are_the_same,
         sparse_is_dense,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from hck.conformal import LeftOutErrors, LocalScale, check_level, threshold
+from hck.conformal import LeftOutErrors, LocalScale, as_if_held, check_level, threshold
 from hck.hierarchy import Forest, HierarchicalKernel, share_points
 from hck.kernels import CallableKernel, Gaussian, Matern
 from hck.points import as_points
@@ -50,6 +50,33 @@ def test_new_errors_are_below_in_as_many_cases():
     values = RNG.normal(size=(4000, 21))
     below = [abs(v[-1]) <= LeftOutErrors(v[:-1, None]).threshold(0.8)[0] for v in values]
     assert abs(np.mean(below) - 17 / 21) < 0.02
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_errors_of_points_that_shaped_the_metric_are_made_as_large_as_others(weighted):
+    size = RNG.exponential(size=(20_000, 2))
+    held = RNG.uniform(size=20_000) < 0.3
+    size[~held] *= [0.5, 2.0]  # too small, and too large, which is chance
+    weight = RNG.uniform(1, 2, 20_000) if weighted else None
+    found = as_if_held(size, held, weight)
+    np.testing.assert_array_equal(found[held], size[held])
+    np.testing.assert_array_equal(found[:, 1], size[:, 1])
+    np.testing.assert_allclose(found[~held, 0] / size[~held, 0], 1.9, rtol=0.05)  # nearly 2
+    errors = LeftOutErrors(size, weight, np.flatnonzero(held))
+    np.testing.assert_array_equal(errors.threshold(0.9), threshold(found, weight, 0.9))
+
+
+def test_where_all_points_or_none_are_held_errors_stay():
+    size = np.array([[1.0], [2.0], [np.inf], [0.0]])
+    for held in (np.ones(4, bool), np.zeros(4, bool)):
+        np.testing.assert_array_equal(as_if_held(size, held, None), size)
+    some = np.array([True, False, True, False])
+    np.testing.assert_array_equal(as_if_held(np.zeros((4, 1)), some, None), np.zeros((4, 1)))
+
+
+def test_rows_that_are_held_must_be_there():
+    with pytest.raises(ValueError, match="held must be from 0 to 2"):
+        LeftOutErrors(np.ones((3, 1)), held=np.array([3])).validate()
 
 
 def grown(kernel, x, count=2, leaf_size=40):

@@ -10,6 +10,7 @@ from hck import HCKGaussianProcessRegressor, metrics
 
 Options = argparse.Namespace
 Record = dict[str, Any]
+FEW = 2000  # points that an exact process can learn from on a CPU
 Prediction = tuple[np.ndarray, np.ndarray]  # mean and standard deviation of observations
 
 # What hck is set to where the command line does not say

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from processes.common import Options, Record
+from processes.defaults import defaults, show_defaults
 from processes.flights import delays, show_flights
 from processes.likelihood import likelihood, show_likelihood
 from processes.published import published, show_published
@@ -25,6 +26,7 @@ PARTS = {
     "recover": Part(recover, show_recover),
     "uci": Part(uci, show_uci),
     "published": Part(published, show_published),
+    "defaults": Part(defaults, show_defaults),
     "likelihood": Part(likelihood, show_likelihood),
     "flights": Part(delays, show_flights),
 }

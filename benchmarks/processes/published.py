@@ -16,6 +16,7 @@ from processes.common import Options, Prediction, Record, add_columns, mark, war
 from processes.splits import Hierarchical, Split, measure
 from processes.uci import Method, first_steps, fit_for_exact, over_splits
 from processes.with_gpytorch import Exact, Sparse
+from processes.with_higp import Iterated
 
 SHARES = (16, 4, 5)
 BARS = {"pol": (0.076, -1.22), "elevators": (0.355, 0.375)}  # RMSE and NLPD of exact processes
@@ -32,7 +33,7 @@ class Vecchia:
         import gpboost
 
         kind = {"cov_function": "matern_ard", "cov_fct_shape": 1.5, "gp_approx": "vecchia"}
-        self.varies = X.std(0) > 0  # constant features are refused
+        self.varies = X.std(0) > 1e-9  # constant features are refused
         self.model = gpboost.GPModel(
             gp_coords=X[:, self.varies], likelihood="gaussian", num_neighbors=20, **kind
         )
@@ -60,6 +61,7 @@ METHODS = {
     "svgp": Method("GPyTorch SVGP", Sparse, rates=(0.03,), package="gpytorch"),
     "exact": Method("GPyTorch exact", Exact, fit_for_exact, package="gpytorch"),
     "vecchia": Method("GPBoost, Vecchia", Vecchia, package="gpboost"),
+    "higp": Method("higp", Iterated, package="higp"),
 }
 
 

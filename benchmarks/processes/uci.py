@@ -12,7 +12,7 @@ from rich.table import Table
 from hck import metrics
 from hck.datasets import records
 from peers import timed
-from processes.common import Options, Record, add_columns, make_process, setting, warm_up
+from processes.common import FEW, Options, Record, add_columns, make_process, setting, warm_up
 from processes.splits import Hierarchical, Split, measure
 from processes.with_gpytorch import Exact, Sparse
 
@@ -41,7 +41,8 @@ class Method:
 
 def fit_for_exact(split: Split, options: Options) -> Split:
     """As many points as the exact process can take."""
-    return split if options.device == "cuda" and not options.quick else split.shrink(2000)
+    whole = options.full or options.device == "cuda"
+    return split if whole and not options.quick else split.shrink(FEW)
 
 
 def hierarchical(options: Options, _: float) -> Hierarchical:

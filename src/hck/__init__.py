@@ -43,7 +43,28 @@ _MODULES = (
 
 
 def load(path: Any, device: Any = None) -> Any:
-    """Load an estimator that was saved; see `hck.persistence.load`."""
+    """Load an estimator that was saved; see `hck.persistence.load`.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The folder.
+    device : str, torch.device or None, default=None
+        Where the estimator is to compute.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import hck
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> model = hck.HCKRegressor(lengthscale=0.3, alpha=0.01, rank=16).fit(X, X[:, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model")
+    ...     same = hck.load(f"{folder}/model")
+    >>> bool(np.all(same.predict(X) == model.predict(X)))
+    True
+    """
     from hck.persistence import load  # and safetensors, only where it is needed
 
     return load(path, device)

@@ -2,7 +2,9 @@
 
 The k-th smallest of n errors of left-out points, k = ⌈(n + 1) level⌉, is exceeded by that of a new point in
 1 − level of all cases, if both have the same distribution: the jackknife. Errors are compared in units of
-their local scale, so that intervals are wide where errors are large.
+their local scale, so that intervals are wide where errors are large. Points that shaped the metric of the
+kernel have smaller errors than new ones, even where they are left out. Where there are others, these say by
+how much (`as_if_held`).
 
 Its relative, the jackknife+ (Barber, Candès, Ramdas and Tibshirani, Annals of Statistics 49, 2021), shifts
 the end of each point by what it has changed at x, and then covers at least 1 − 2 (1 − level) of all cases,
@@ -19,7 +21,7 @@ import numpy as np
 import torch
 
 from hck.approximations.base import part_of
-from hck.backend.checks import check_floats, require
+from hck.backend.checks import check_floats, check_indices, require
 from hck.backend.parallel import chunks
 from hck.hierarchy import Forest, TreePredictor
 from hck.hierarchy.forest import Predictor
@@ -32,6 +34,7 @@ _PRIOR = 1.0  # neighbours, in each tree, with the mean error of all: what a loc
 _LEAST = 0.01  # of a local scale, in mean errors
 _MOST = 20_000  # training points that errors in local units are computed of
 _AT_ONCE = 2**16  # new points whose neighbours are looked for together
+_ALIKE = 1000  # points that shaped no metric, with errors like those of others: what their ratio starts from
 _ROUNDING = 1e-9  # of a number of points
 
 
@@ -45,6 +48,8 @@ class LeftOutErrors:
         Observed less predicted; of classes, 1 less the probability of the class that was observed.
     weight : ndarray of shape (n,), optional
         A point of weight 2 counts as two. A new point has the mean weight.
+    held : ndarray of shape (m,), optional
+        Points that shaped no metric, of size m.
 
     Examples
     --------
@@ -57,7 +62,8 @@ class LeftOutErrors:
 
     values: np.ndarray
     weight: np.ndarray | None = None
-    _kept: "tuple[np.ndarray, np.ndarray | None] | None" = field(default=None, repr=False, compare=False)
+    held: np.ndarray | None = None
+    _kept: "np.ndarray | None" = field(default=None, repr=False, compare=False)
 
     def validate(self) -> None:
         check_floats("values", torch.from_numpy(self.values), None, None)
@@ -65,6 +71,8 @@ class LeftOutErrors:
         if self.weight is not None:
             check_floats("weight", torch.from_numpy(self.weight), len(self.values))
             require(bool((self.weight > 0).all()), "weight must be positive")
+        if self.held is not None:
+            check_indices("held", torch.from_numpy(self.held), len(self.values), None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kept": None}
@@ -79,16 +87,41 @@ class LeftOutErrors:
         Infinite if there are too few points. In units of a local scale, if there is one.
         """
         check_level(level)
-        size, weight = self._scores(local) if local is not None else (np.abs(self.values), self.weight)
+        rows = np.arange(len(self.values)) if local is None else self._some()
+        size = np.abs(self.values) if local is None else self._scores(rows, local)
+        weight = None if self.weight is None else self.weight[rows]
+        if self.held is not None:
+            size = as_if_held(size, np.isin(rows, self.held), weight)
         return threshold(size, weight, level)
 
-    def _scores(self, local: "LocalScale") -> tuple[np.ndarray, np.ndarray | None]:
-        """Errors in units of their scale, as all others have it, and weights; of some points, if many."""
+    def _some(self) -> np.ndarray:
+        """Rows, at most so many that their scales are known soon; first those that shaped no metric."""
+        held = np.zeros(0, dtype=np.int64) if self.held is None else self.held[:_MOST]
+        rest = np.setdiff1d(np.arange(len(self.values)), held)
+        step = max(1, -(-len(rest) // max(1, _MOST - len(held))))
+        return np.union1d(held, rest[::step])
+
+    def _scores(self, rows: np.ndarray, local: "LocalScale") -> np.ndarray:
+        """Errors in units of their scale, as all others have it."""
         if self._kept is None:
-            rows = np.arange(0, len(self.values), -(-len(self.values) // _MOST))
-            size = np.abs(self.values[rows]) / local.left_out(rows)
-            self._kept = size, None if self.weight is None else self.weight[rows]
+            self._kept = np.abs(self.values[rows]) / local.left_out(rows)
         return self._kept
+
+
+def as_if_held(size: np.ndarray, held: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Errors (n, targets) as large as if no point had shaped the metric, given which of them did not (n,).
+
+    Those of all others are multiplied by the squared ratio of both kinds' mean roots: roots, since a few
+    large errors must not settle that. It is not less than 1, and nearer to 1 the fewer points are held, as if
+    a thousand more had said that both kinds are alike.
+    """
+    root = np.sqrt(np.where(np.isfinite(size), size, 0.0))
+    if held.all() or not held.any():
+        return size
+    each = [np.average(root[part], 0, None if weight is None else weight[part]) for part in (held, ~held)]
+    ratio = np.divide(each[0], each[1], out=np.ones_like(each[0]), where=each[1] > 0)
+    ratio = (held.sum() * ratio + _ALIKE) / (held.sum() + _ALIKE)
+    return np.where(held[:, None], size, size * np.maximum(1.0, ratio) ** 2)
 
 
 def check_level(level: object) -> None:

@@ -33,6 +33,12 @@ __all__ = [
 def rmse(y: ArrayLike, predicted: ArrayLike) -> float:
     """Root of the mean squared error, in the unit of y.
 
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Observations.
+    predicted : array-like of shape (n,)
+
     Examples
     --------
     >>> rmse([0.0, 1.0], [1.0, 8.0])
@@ -45,6 +51,12 @@ def rmse(y: ArrayLike, predicted: ArrayLike) -> float:
 def mae(y: ArrayLike, predicted: ArrayLike) -> float:
     """Mean absolute error, in the unit of y.
 
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Observations.
+    predicted : array-like of shape (n,)
+
     Examples
     --------
     >>> mae([0.0, 1.0], [1.0, 8.0])
@@ -56,6 +68,12 @@ def mae(y: ArrayLike, predicted: ArrayLike) -> float:
 
 def relative_error(y: ArrayLike, predicted: ArrayLike) -> float:
     """‖predicted − y‖ / ‖y‖; NaN if y is 0.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Observations.
+    predicted : array-like of shape (n,)
 
     Examples
     --------
@@ -70,6 +88,12 @@ def r2(y: ArrayLike, predicted: ArrayLike) -> float:
     """The share of the variance of y that is explained; NaN if y is constant.
 
     It is 1 if predictions are perfect, 0 if they are no better than the mean of y, and may be negative.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Observations.
+    predicted : array-like of shape (n,)
 
     Examples
     --------
@@ -88,6 +112,11 @@ def r2(y: ArrayLike, predicted: ArrayLike) -> float:
 def nlpd(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
     """Negative log predictive density, averaged: −log N(y; mean, std²).
 
+    Parameters
+    ----------
+    y, mean, std : array-like of shape (n,)
+        Observations, predictions, and standard deviations of observations, noise included.
+
     Examples
     --------
     >>> round(nlpd([0.0], [0.0], [1.0]), 4)
@@ -102,6 +131,11 @@ def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
 
     Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation, section 4.2.
 
+    Parameters
+    ----------
+    y, mean, std : array-like of shape (n,)
+        Observations, predictions, and standard deviations of observations, noise included.
+
     Examples
     --------
     >>> round(crps([0.0], [0.0], [1.0]), 4)
@@ -114,6 +148,12 @@ def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
 
 def coverage(y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.95) -> float:
     """The share of observations inside their central intervals of a level; it should be close to the level.
+
+    Parameters
+    ----------
+    y, mean, std : array-like of shape (n,)
+        Observations, predictions, and standard deviations of observations, noise included.
+    level : float, default=0.95
 
     Examples
     --------
@@ -133,6 +173,8 @@ def calibration_curve(
 
     Parameters
     ----------
+    y, mean, std : array-like of shape (n,)
+        Observations, predictions, and standard deviations of observations, noise included.
     levels : int or array-like, default=19
         The levels, between 0 and 1, or how many, evenly spaced.
 
@@ -140,6 +182,13 @@ def calibration_curve(
     -------
     levels, shares : ndarray
         A well-calibrated model has equal ones.
+
+    Examples
+    --------
+    >>> from hck.metrics import calibration_curve
+    >>> levels, shares = calibration_curve([0.0, 1.0, 3.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.5, 0.95])
+    >>> shares.round(2)
+    array([0.33, 0.67])
     """
     levels = as_numbers("levels", levels)
     levels = np.arange(1, int(levels) + 1) / (int(levels) + 1) if levels.ndim == 0 else levels
@@ -161,6 +210,13 @@ def _standardise(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[np.ndar
 def scores(y: ArrayLike, mean: ArrayLike, std: ArrayLike | None = None) -> dict[str, float]:
     """All of the above, by name; those that need standard deviations if these are known.
 
+    Parameters
+    ----------
+    y, mean : array-like of shape (n,)
+        Observations and predictions.
+    std : array-like of shape (n,), default=None
+        Standard deviations of observations, noise included.
+
     Examples
     --------
     >>> scores([1.0, 3.0], [1.0, 2.0])["r2"]
@@ -175,6 +231,11 @@ def scores(y: ArrayLike, mean: ArrayLike, std: ArrayLike | None = None) -> dict[
 
 def accuracy(y: ArrayLike, predicted: ArrayLike) -> float:
     """The share of classes that are right. Larger is better.
+
+    Parameters
+    ----------
+    y, predicted : array-like of shape (n,)
+        Class labels.
 
     Examples
     --------
@@ -249,7 +310,12 @@ def reliability_curve(
 def calibration_error(happened: ArrayLike, probability: ArrayLike, bins: int = 10) -> float:
     """The mean difference between probabilities and how often events happened, over bins.
 
-    Parameters are those of `reliability_curve`.
+    Parameters
+    ----------
+    happened : array-like of bool of shape (n,)
+    probability : array-like of shape (n,)
+    bins : int, default=10
+        As in `reliability_curve`.
 
     Examples
     --------

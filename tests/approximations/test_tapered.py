@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from hck.approximations.tapered import Tapered
-from hck.errors import NotPositiveDefiniteError
+from hck.errors import NoGradientError, NotPositiveDefiniteError
 from hck.kernels import Gaussian, Laplace, Matern
 from hck.points import as_points
 from hck.process import Process, log_likelihood
@@ -35,6 +35,37 @@ def test_against_dense_algebra(smoothness, name, noise):
     check(made, k, NOISE[noise])
     assert len(made.elimination.fronts) > 5
     assert any(len(front.rest) for front in made.elimination.fronts)
+
+
+OF_POINTS = {**KERNELS, "matrix": Matern(0.5, metric=[[1.0, 0.3], [0.2, 2.0], [-0.4, 0.6]])}
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", OF_POINTS)
+@pytest.mark.parametrize("smoothness", [0, 1, 2])
+def test_slopes_are_differences(smoothness, name):
+    made = Tapered.of(OF_POINTS[name], X, 20, smoothness)
+    predictor, h = made.factor(0.1).predictor(B), 1e-6
+    found = predictor.slope(NEW)
+    for m, step in enumerate(h * np.eye(NEW.shape[1])):
+        close(found[:, m], (predictor(NEW + step) - predictor(NEW - step)) / (2 * h), 1e-6)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", ["gaussian", "matern", "scaled", "matrix"])
+@pytest.mark.parametrize("smoothness", [1, 2])
+def test_variances_of_slopes_are_differences(smoothness, name):
+    factored = Tapered.of(OF_POINTS[name], X, 20, smoothness).factor(0.1)
+    found, n, h = factored.slope_variance(NEW), len(NEW), 1e-5
+    for m, step in enumerate(h * np.eye(NEW.shape[1])):
+        cov = factored.covariance(np.concatenate([NEW + step, NEW - step]))
+        own, between = cov.diagonal(), cov[:n, n:].diagonal()
+        close(found[:, m], (own[:n] + own[n:] - 2 * between) / (2 * h) ** 2, 2e-3)
+
+
+def test_kinks_have_no_variance_of_slopes():
+    with pytest.raises(NoGradientError, match="smoothness 0 has a kink"):
+        Tapered.of(Gaussian(0.5), X, 20, smoothness=0).factor(0.1).slope_variance(NEW)
 
 
 @pytest.mark.usefixtures("small")

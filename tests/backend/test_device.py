@@ -3,9 +3,16 @@
 import pytest
 import torch
 
-from hck import HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
+from hck import (
+    HCKClassifier,
+    HCKGaussianProcessClassifier,
+    HCKGaussianProcessRegressor,
+    HCKKernelPCA,
+    HCKRegressor,
+)
 from hck.backend.device import resolve_device
 from hck.backend.kinds import kind_of
+from hck.backend.memory import require_bytes
 
 
 @pytest.fixture
@@ -19,9 +26,15 @@ def two_cards(monkeypatch):
 def test_a_card_too_many(two_cards, name):
     with pytest.raises(ValueError, match=rf"device='{name}'.*no such device: use 'cuda:0' to 'cuda:1'"):
         resolve_device(name)
-    for model in (HCKRegressor(), HCKGaussianProcessRegressor(), HCKKernelPCA()):
+    for kind in (
+        HCKRegressor,
+        HCKGaussianProcessRegressor,
+        HCKKernelPCA,
+        HCKClassifier,
+        HCKGaussianProcessClassifier,
+    ):
         with pytest.raises(ValueError, match="no such device"):
-            model.set_params(device=name).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+            kind(device=name).fit([[0.0], [1.0], [2.0]], [0, 1, 2])
 
 
 def test_the_cards_that_are_there(two_cards):
@@ -40,3 +53,17 @@ def test_after_a_fork(two_cards, monkeypatch):
     with pytest.raises(RuntimeError, match=r"forked.*spawn"):
         resolve_device("cuda:1")
     assert resolve_device("cpu").type == "cpu"
+    for kind in (HCKRegressor, HCKGaussianProcessClassifier):
+        with pytest.raises(RuntimeError, match=r"forked.*spawn"):
+            kind(device="cuda").fit([[0.0], [1.0]], [0, 1])
+
+
+def test_what_others_hold_on_a_card_is_not_free(monkeypatch):
+    """What the driver says is free counts, and what torch has reserved itself but does not use."""
+    machine = kind_of("cuda").machine()
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (3 * 10**9, 80 * 10**9))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 2 * 10**9)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 5 * 10**8)
+    assert machine.free_bytes(torch.device("cuda:0")) == 45 * 10**8
+    with pytest.raises(MemoryError, match=r"takes 5 GB, but 4.5 GB are free on 'cuda:0'"):
+        require_bytes(5e9, torch.device("cuda:0"), "this", "do that")

@@ -3,7 +3,10 @@
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+
+from hck import HCKKernelPCA, HCKRegressor
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -189,3 +192,28 @@ def test_a_malformed_matrix(hck, files):
         code, out, said = hck("fit", "far.npz", "--out", "m")
         assert (code, out) == (1, "")
         assert "far.npz: X is a malformed sparse matrix" in said
+
+
+def test_models_without_one_column_of_predictions(hck, files):
+    x = np.random.default_rng(0).uniform(size=(60, 2))
+    given = {"lengthscale": 1.0, "rank": 8, "random_state": 0}
+    HCKKernelPCA(2, **given).fit(x).save("components")
+    HCKRegressor(alpha=0.1, loss="quantile", quantile=[0.1, 0.9], **given).fit(x, x[:, 0]).save("quantiles")
+    pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": x[:, 0]}).to_csv("table.csv", index=False)
+    for model, message in (
+        ("components", "which predicts nothing"),
+        ("quantiles", "several targets or quantil"),
+    ):
+        code, _, said = hck("evaluate", model, "table.csv", "--target", "y", "--quiet")
+        assert code == 1
+        assert message in said
+    code, _, said = hck("predict", "components", "table.csv", "--out", "p.csv")
+    assert code == 1
+    assert "which predicts nothing" in said
+
+
+def test_two_numbers_that_are_not_whole(hck, tmp_path):
+    """Of which a classifier would not make classes."""
+    (tmp_path / "two.csv").write_text("a,y\n1,0.25\n2,0.75\n")
+    code, _, said = hck("fit", "two.csv", "--target", "y", "--out", "m", "--fit-time", "fast", "--quiet")
+    assert code == 0, said

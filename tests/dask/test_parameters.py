@@ -95,3 +95,9 @@ def test_what_workers_have():
             look_around(Workers(plain), device)
     with pytest.raises(ValueError, match="wait_for_workers"):
         look_around(Workers(), None)
+
+
+def test_points_without_columns(data):
+    x, y = data
+    with pytest.raises(ValueError, match="X has no columns"):
+        DaskHCKRegressor(**GIVEN).fit(da.from_array(x[:, :0]), y)

@@ -94,8 +94,9 @@ def test_what_needs_one_machine_says_so(client, data):
     ):
         with pytest.raises(NotImplementedError, match="to_local"):
             call()
-    with pytest.raises(ValueError, match="to_local"):
-        model.predict(x, return_cov=True)
+    for what in ({"return_cov": True}, {"interval": 0.9}):
+        with pytest.raises(ValueError, match="to_local"):
+            model.predict(x, **what)
     with pytest.raises(ValueError, match=r"one axis, .*several targets are not possible here"):
         model.fit(x, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="known variances of the noise are not supported"):

@@ -57,7 +57,7 @@ def test_npz_with_parts(tmp_path):
         ({"X": X[:0]}, r"shape \(n, d\) with n > 0, got \(0, 3\)"),
         ({"X": X, "y": [1]}, r"y must have the shape \(2,\), got \(1,\)"),
         ({"X": X, "y": [1, np.nan]}, "y is missing in 1 of 2 records, the first of them record 2"),
-        ({"X": np.array([["a", None]], dtype=object)}, "allow_pickle"),
+        ({"X": np.array([["a", None]], dtype=object)}, "has an array of Python's objects"),
     ],
 )
 def test_bad_npz(tmp_path, contents, message):

@@ -234,3 +234,27 @@ def test_coverage_on_held_out_data(real_data, name):
     for level, least, most in ((0.5, 0.44, 0.56), (0.9, 0.86, 0.93)):
         _, lower, upper = model.predict(x[1000:], interval=level)
         assert least < np.mean((lower <= y[1000:]) & (y[1000:] <= upper)) < most
+
+
+def test_points_that_shaped_the_metric_are_known_after_updates(tmp_path):
+    x = np.c_[X, RNG.uniform(size=(3 * N, 2))]
+    model = HCKRegressor(fit_time="fast", n_trees=1, rank=20, random_state=0).fit(x[:N], Y[:N])
+    held = model.selection_.held
+    assert 0 < len(held) < N
+    np.testing.assert_array_equal(model._errors().held, held)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(hck.load(tmp_path / "model")._errors().held, held)
+    model.partial_fit(x[N : N + 100], Y[N : N + 100]).forget(np.arange(50))
+    expected = np.concatenate([held[held >= 50] - 50, np.arange(N - 50, N + 50)])
+    np.testing.assert_array_equal(model._errors().held, expected)
+    model.save(tmp_path / "updated")
+    settled = hck.load(tmp_path / "updated")
+    np.testing.assert_array_equal(settled.selection_.held, expected)
+    again = settled.partial_fit(x[:10], Y[:10])._errors().held
+    np.testing.assert_array_equal(again, np.concatenate([expected, np.arange(N + 50, N + 60)]))
+
+
+def test_without_a_metric_all_points_are_alike():
+    model = HCKRegressor("gaussian", fit_time="fast", random_state=0).fit(X[:N, :1], Y[:N])
+    assert model.selection_.held is None
+    assert fitted().selection_.held is None

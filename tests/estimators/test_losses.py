@@ -10,6 +10,7 @@ import torch
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor
+from sklearn.metrics import d2_pinball_score, r2_score
 from sklearn.svm import LinearSVC
 
 import hck
@@ -327,3 +328,24 @@ def test_a_softmax_of_few_features(approximation, seed):
 def test_intervals_of_amounts_are_not_negative(loss):
     lower = HCKRegressor(**TREES, loss=loss).fit(X, COUNTS).predict(X, interval=0.9)[1]
     assert lower.min() == 0
+
+
+def test_score_of_several_quantiles():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(300, 2))
+    y = np.sin(5 * x[:, 0]) + 0.3 * rng.standard_normal(300)
+    levels = [0.1, 0.5, 0.9]
+    model = HCKRegressor("gaussian", lengthscale=0.5, alpha=0.1, rank=16, loss="quantile", quantile=levels)
+    model.fit(x[:200], y[:200])
+    weight = rng.uniform(size=100)
+    predicted = model.predict(x[200:]).T
+    for given in (None, weight):
+        each = [
+            d2_pinball_score(y[200:], values, alpha=level, sample_weight=given)
+            for values, level in zip(predicted, levels, strict=True)
+        ]
+        assert model.score(x[200:], y[200:], given) == pytest.approx(np.mean(each))
+    assert 0.2 < model.score(x[200:], y[200:]) < 1
+    one = HCKRegressor("gaussian", lengthscale=0.5, alpha=0.1, rank=16, loss="quantile", quantile=0.5)
+    one.fit(x[:200], y[:200])
+    assert one.score(x[200:], y[200:]) == pytest.approx(r2_score(y[200:], one.predict(x[200:])))

@@ -9,6 +9,7 @@ import hck
 from hck.approximations import make_approximation
 from hck.approximations.eigenvectors import leading
 from hck.backend import memory
+from hck.estimators import process_draws
 from hck.hierarchy import HierarchicalKernel
 from hck.kernels import Gaussian
 from hck.points import KernelBlocks, as_points, as_points_like
@@ -86,3 +87,32 @@ def test_the_budget_of_a_process(optimizer):
     with refused("a Gaussian process of 300 points"):
         model.fit(X, Y)
     model.set_params(memory_budget="20 MB").fit(X, Y)
+
+
+@pytest.mark.parametrize(("targets", "trees"), [(5, 1), (1, 9)])
+def test_covariances_of_several_targets_and_trees(monkeypatch, targets, trees):
+    """One matrix for each of them is there at once."""
+    y = np.stack([Y] * targets, 1)
+    model = hck.HCKGaussianProcessRegressor(n_trees=trees, **SETTINGS).fit(X, y)
+    monkeypatch.setattr(memory, "_SMALL", 1000)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 6 * 8 * len(X) ** 2)
+    with refused("the covariance between 300 points"):
+        model.predict(X, return_cov=True)
+    assert np.isfinite(model.predict(X[:100], return_cov=True)[1]).all()
+
+
+@pytest.mark.parametrize("full", ["cpu", "elsewhere"])
+def test_draws_need_room_where_they_are_made_and_where_they_go(monkeypatch, full):
+    there = torch.device("cuda:1")
+    monkeypatch.setattr(memory, "_SMALL", 1000)
+    monkeypatch.setattr(
+        memory, "free_bytes", lambda device: 0 if (device == there) == (full != "cpu") else 10**9
+    )
+    with refused("drawing 50 functions at 1000 points"):
+        process_draws._check_count(50, 1000, 2, there)
+
+
+def test_the_budget_of_a_process_of_classes():
+    model = hck.HCKGaussianProcessClassifier("matern32", rank=32, optimizer=None, memory_budget="100 kB")
+    with refused("a Gaussian process of 300 points"):
+        model.fit(X, Y > 0)

@@ -134,3 +134,24 @@ def test_errors(tmp_path):
         HCKGaussianProcessRegressor("precomputed").fit(K, Y)
     with pytest.raises(ValueError, match="from 0 to 149, got"):
         Precomputed(K)(np.array([150]), np.array([0]))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_values_that_are_missing(bad):
+    wrong, rows = K.copy(), K_NEW.copy()
+    wrong[3, 5] = wrong[5, 3] = rows[2, 7] = bad
+    model = HCKRegressor("precomputed", **OPTIONS)
+    with pytest.raises(
+        ValueError, match="precomputed kernel has NaN or infinity: its value in row 3 and column 5"
+    ):
+        model.fit(wrong, Y)
+    with pytest.raises(ValueError, match="row 2 and column 7"):
+        model.fit(K, Y).predict(rows)
+
+
+def test_values_that_are_times_and_landmarks_that_are_vectors():
+    model = HCKRegressor("precomputed", **OPTIONS)
+    with pytest.raises(ValueError, match="X has dates or durations"):
+        model.fit(K.astype("m8[s]"), Y)
+    with pytest.raises(ValueError, match="nor those with landmarks that are given"):
+        model.set_params(landmarks=X[:5]).fit(K, Y)

@@ -71,3 +71,44 @@ def test_river_takes_them():
     assert score.get() > 0.8
     regressor = StreamingRegressor(HCKRegressor(**GIVEN), first=50, again=None)
     assert evaluate.progressive_val_score(stream(150), regressor, metrics.MAE()).get() < 0.3
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        *((None, 1.0), ([1.0], 1.0), ({"a": "x", "b": 1}, 1.0), ({"a": 1e300, "b": 1}, 1.0)),
+        *(({"a": 1.0, "b": 0.0}, y) for y in (None, np.nan, np.inf, "up", [1.0], {}, 1e200, 1j, b"1")),
+    ],
+)
+def test_what_cannot_be_learned_from_is_not_kept(x, y, fitted):
+    """Else it would be met again, and refused, by every later fit."""
+    model = StreamingRegressor(HCKRegressor(**GIVEN), first=20)
+    for point, target in stream(30 if fitted else 0):
+        model.learn_one(point, target)
+    before = len(model._rows), model.names
+    with pytest.raises((ValueError, TypeError)):
+        model.learn_one(x, y)
+    assert (len(model._rows), model.names) == before
+    for point, target in stream(30, seed=1):
+        model.learn_one(point, target)
+    assert np.isfinite(model.predict_one({"a": 0.0, "b": 0.0}))
+
+
+@pytest.mark.parametrize("label", [None, np.nan, 1.5, 3, ["up"], np.datetime64("2020")])
+def test_labels_that_cannot_stand_beside_others(label):
+    model = StreamingClassifier(HCKClassifier(**GIVEN), first=20)
+    for x, y in stream(10, classes=True):
+        model.learn_one(x, y)
+    with pytest.raises(ValueError, match="y "):
+        model.learn_one({"a": 0.0, "b": 0.0}, label)
+    assert len(model._seen) == 10
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"first": "a"}, {"first": 2.5}, {"first": True}, {"window": np.nan}, {"again": "b"}, {"again": 1}],
+)
+def test_parameters(given):
+    with pytest.raises(ValueError, match="first must be a whole number"):
+        StreamingRegressor(HCKRegressor(**GIVEN), **given)

@@ -9,7 +9,7 @@ from hck.estimators.training import Ensemble, Equations, Fitted, Solved, blend, 
 from hck.kernels import Gaussian
 from hck.points import as_points
 from hck.preparation.scaling import Scaling
-from hck.selection import Candidate, Selection
+from hck.selection import Selection
 from hck.selection.loss import SquaredError
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -116,24 +116,17 @@ def test_trees_are_averaged():
 
 
 def test_blends_of_the_left_out():
-    weighed = weigh(Y, None)
-    y = weighed.y.numpy()
-    groups = [Ensemble(["a", "b"], y + 1), Ensemble(["c"], y - 1), Ensemble(["d"], y + 100)]
-    candidates = [Candidate(Gaussian(1.0), 0.1, str(k)) for k in range(3)]
-    found = blend(groups, candidates, weighed)
-    assert found.members == ["a", "b", "c"]  # the last has no weight
-    np.testing.assert_allclose(found.weights, [0.25, 0.25, 0.5], atol=1e-6)
-    np.testing.assert_allclose(found.left_out, y, atol=1e-6)
-    np.testing.assert_allclose([each.weight for each in candidates], [0.5, 0.5, 0], atol=1e-6)
+    groups = [Ensemble(["a", "b"], Y + 1), Ensemble(["c"], Y - 3)]
+    found = blend(groups, [0.75, 0.25])
+    assert found.members == ["a", "b", "c"]
+    np.testing.assert_allclose(found.weights, [0.375, 0.375, 0.25])
+    np.testing.assert_allclose(found.left_out, Y)
+    assert blend([groups[0], Ensemble(["c"])], [0.75, 0.25]).left_out is None
 
 
 def test_one_is_no_blend():
-    weighed = weigh(Y, None)
-    first, far = Ensemble(["a"], weighed.y.numpy()), Ensemble(["b"], weighed.y.numpy() + 100)
-    assert blend([first], [], weighed) is first
-    candidates = [Candidate(Gaussian(1.0), 0.1, "") for _ in range(2)]
-    assert blend([first, far], candidates, weighed) is first
-    assert [each.weight for each in candidates] == [1, 0]
+    first = Ensemble(["a"], Y)
+    assert blend([first], []) is first
 
 
 # Keep ----------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import pickle
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
@@ -427,3 +428,15 @@ def test_a_fit_after_updates_begins_anew(named):
     fresh = clone(MODELS[name]).fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
     np.testing.assert_array_equal(said(model), said(fresh))
     assert model.drift_ == fresh.drift_
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_names_of_columns_stay(name):
+    """Else columns in another order would be taken for others after an update."""
+    y, table = targets(name), pd.DataFrame(X, columns=["a", "b", "c"])
+    model = clone(MODELS[name]).fit(table[:150], y[:150]).partial_fit(table[150:160], y[150:160])
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    for wrong in (table[["c", "b", "a"]], table.rename(columns={"a": "z"})):
+        for call in (lambda x: model.predict(x), lambda x: model.partial_fit(x[:5], y[:5])):
+            with pytest.raises(ValueError, match="feature names should match"):
+                call(wrong)

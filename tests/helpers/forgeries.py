@@ -13,19 +13,37 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from safetensors.numpy import load_file, save_file
 
 import hck
-from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
+from hck import (
+    HCKClassifier,
+    HCKGaussianProcessClassifier,
+    HCKGaussianProcessRegressor,
+    HCKKernelPCA,
+    HCKRegressor,
+)
 from hck.approximations import Iterative
 from hck.errors import ModelFileError, NotPositiveDefiniteError
 from hck.kernels import Gaussian, Laplace, Matern
+from hck.losses import Tweedie
 from hck.outofcore import DiskHCKClassifier, DiskHCKRegressor
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.uniform(size=(24, 2)), RNG.uniform(size=(5, 2))
 Y = np.sin(4 * X[:, 0]) + X[:, 1]
 LABELS = np.array(["low", "middle", "high"])[np.digitize(Y, [0.8, 1.3])]
+TABLE = pd.DataFrame(
+    {
+        "gaps": np.where(np.arange(24) % 7 == 2, np.nan, X[:, 0]),
+        "word": np.where(X[:, 1] > 0.5, "up", "down"),
+        "order": pd.Categorical(np.where(Y > 1, "much", "little"), ["little", "much"], ordered=True),
+        "many": [f"level {i % 12}" for i in range(24)],
+        "day": pd.date_range("2020-02-27", periods=24, freq="7h"),
+        "number": X[:, 1],
+    }
+)
 GIVEN = {"rank": 3, "leaf_size": 6, "random_state": 0}
 RIDGE = {**GIVEN, "lengthscale": 0.5, "alpha": 0.02}
 METRIC = Matern([1.0, 0.5, 2.0], nu=2.5, metric=[[1.0, 0.5, 0.0], [-0.5, 1.0, 2.0]])
@@ -56,20 +74,67 @@ def models():
         X, np.stack([Y, 9 * Y**2], 1)
     )
     made["process_iterative"] = lambda: HCKGaussianProcessRegressor(**_PROCESS, approximation=how).fit(X, Y)
+    of_classes = {name: value for name, value in _PROCESS.items() if name != "noise"}
+    made["process_of_classes"] = lambda: HCKGaussianProcessClassifier(**of_classes).fit(X, LABELS)
+    quantiles = {"loss": "quantile", "quantile": [0.2, 0.8]}
+    made["quantiles"] = lambda: ridge("gaussian", **RIDGE, **quantiles).fit(X, Y, np.linspace(1, 2, len(Y)))
+    made["amounts"] = lambda: ridge("gaussian", **RIDGE, loss=Tweedie(1.3)).fit(X, np.exp(Y))
+    made["logistic"] = lambda: HCKClassifier("gaussian", **RIDGE, loss="logistic").fit(X, LABELS)
+    made["table"] = lambda: ridge("gaussian", **RIDGE).fit(TABLE, Y)
+    made["process_table"] = lambda: HCKGaussianProcessRegressor(**_PROCESS).fit(TABLE, Y)
+    made["updated"] = lambda: ridge("gaussian", **RIDGE).fit(X[:18], Y[:18]).partial_fit(X[18:], Y[18:])
+    made["process_updated"] = lambda: (
+        HCKGaussianProcessRegressor(**_PROCESS).fit(X[:18], Y[:18]).partial_fit(X[18:], Y[18:])
+    )
     return made
 
 
+def new_points(model):
+    """Those that a model knows what to do with."""
+    return TABLE[: len(NEW)] if hasattr(model, "feature_names_in_") else NEW
+
+
 def predictions(model):
-    """All that is asked of a model that was loaded."""
+    """What a model that was loaded says of points: finite numbers, or labels."""
+    new = new_points(model)
     if isinstance(model, HCKKernelPCA):
-        found = [model.transform(NEW)]
+        found = [model.transform(new)]
         return found if model._back is None else [*found, model.inverse_transform(found[0])]
     if isinstance(model, HCKGaussianProcessRegressor):
-        return list(model.predict(NEW, return_std=True))
+        return list(model.predict(new, return_std=True))
+    if isinstance(model, HCKGaussianProcessClassifier):
+        return [*model.predict_latent(new, return_std=True), model.predict_proba(new), model.predict(new)]
     if isinstance(model, HCKClassifier):
-        proba = [] if model.calibration_ is None else [model.predict_proba(NEW)]
-        return [model.decision_function(NEW), *proba, model.predict(NEW)]
-    return [model.predict(NEW)]
+        proba = [] if model.calibration_ is None else [model.predict_proba(new)]
+        return [model.decision_function(new), *proba, model.predict(new)]
+    return [model.predict(new)]
+
+
+def use(model):
+    """All else that is asked of it, which a ValueError may answer, but no error from within."""
+    new = new_points(model)
+    calls = {
+        "predict": lambda: model.predict(new, interval=0.5),
+        "predict_set": lambda: model.predict_set(new, 0.5),
+        "predict_gradient": lambda: model.predict_gradient(new),
+        "loo_predict": lambda: model.loo_predict(),
+        "loo_decision_function": lambda: model.loo_decision_function(),
+        "draw_functions": lambda: model.draw_functions(2, n_waves=4)(new),
+        "sample_y": lambda: model.sample_y(new),
+        "log_marginal_likelihood": lambda: model.log_marginal_likelihood(eval_gradient=True),
+        "feature_importances_": lambda: model.feature_importances_,
+        "kernel_feature_names_": lambda: model.kernel_feature_names_,
+        "partial_fit": lambda: model.partial_fit(new, model.predict(new)),
+        "drift_": lambda: model.drift_,
+        "forget": lambda: model.forget([0]),
+    }
+    for name, call in calls.items():
+        takes = name != "predict" or isinstance(model, HCKRegressor)
+        if takes and hasattr(type(model), name):
+            try:
+                call()
+            except (ValueError, MemoryError, NotPositiveDefiniteError):
+                continue
 
 
 class Original:
@@ -213,12 +278,14 @@ def outcome(load, folder) -> str:
     try:
         model = load(folder)
         found = predictions(model)
+        use(model)
     except ModelFileError as error:
         return "refused" if str(folder) in str(error) else f"the file is not named: {error}"
     except NotPositiveDefiniteError:  # noise and kernel may be what they like, but not all at once
         return "predicts"
     except Exception as error:
-        if "too far apart for the kernel" in str(error):  # nor may lengthscales be next to nothing
+        # nor may lengthscales be next to nothing; and names of columns may be what they like
+        if "too far apart for the kernel" in str(error) or "feature names should match" in str(error):
             return "predicts"
         return f"{type(error).__name__}: {error}"
     for values in found:

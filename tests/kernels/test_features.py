@@ -106,8 +106,34 @@ def test_the_only_column():
         (Sphere(0, 1, radius=0), ARRAY, "radius must be a positive number, got 0"),
         (Circle(0, period=-1), ARRAY, "period must be a positive number, got -1"),
         (Circle("lat", period=1), TABLE.assign(lat=np.inf), "'lat' contains infinity"),
+        (Circle(0, period=1e200), ARRAY, "period must be a positive number, got 1e.200"),
+        (Circle(0.0), ARRAY, "named by text or by a whole number, got 0.0"),
+        (Circle(True), ARRAY, "named by text or by a whole number, got True"),
+        (Sphere(0, 1), ARRAY.astype("M8[s]"), "X has dates or durations"),
     ],
 )
 def test_errors(made, given, message):
     with pytest.raises(ValueError, match=message):
         made.fit(given).transform(given)
+
+
+def test_what_is_masked_is_missing():
+    hidden = np.ma.masked_array(ARRAY, np.zeros_like(ARRAY, dtype=bool))
+    hidden.mask[1, 0] = True
+    gaps = np.where(hidden.mask, np.nan, ARRAY)
+    np.testing.assert_array_equal(Sphere(0, 1).fit_transform(hidden), Sphere(0, 1).fit_transform(gaps))
+
+
+def test_columns_that_are_numbered():
+    frame = pd.DataFrame(ARRAY)
+    found = Sphere(0, 1).fit_transform(frame)
+    np.testing.assert_array_equal(np.asarray(found), Sphere(0, 1).fit_transform(ARRAY))
+
+
+@pytest.mark.parametrize("made", [Sphere("lat", "lon"), Circle("lat", period=24)])
+def test_a_fit_that_fails_changes_nothing(made):
+    before = dict(vars(made.fit(TABLE)))
+    with pytest.raises(ValueError, match="no column 'lat'"):
+        made.fit(TABLE.rename(columns={"lat": "elsewhere"}))
+    assert vars(made).keys() == before.keys()
+    assert list(made.feature_names_in_) == list(TABLE.columns)

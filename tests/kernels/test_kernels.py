@@ -211,7 +211,7 @@ def test_repr():
     assert repr(Matern([1.0, 2.0], nu=0.5)) == "Matern(lengthscale=[1., 2.], nu=0.5)"
     total = 2.0 * (Gaussian() + Laplace(3.0)) * InverseMultiquadric()
     assert repr(total) == (
-        "(2 * (Gaussian(lengthscale=1) + Laplace(lengthscale=3))) * (InverseMultiquadric(lengthscale=1))"
+        "2 * (Gaussian(lengthscale=1) + Laplace(lengthscale=3)) * InverseMultiquadric(lengthscale=1)"
     )
     assert repr(CallableKernel(geometric_mean)) == "CallableKernel(geometric_mean)"
 

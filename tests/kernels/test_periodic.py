@@ -83,7 +83,7 @@ def test_the_period_is_a_parameter():
     kernel = 2.0 * Periodic(0.5, period=3.0)
     assert kernel.parameters() == {"lengthscale": 0.5, "period": 3.0, "scale": 2.0}
     other = kernel.with_parameters({"period": [1.0, 2.0]})
-    assert repr(other) == "2 * (Periodic(lengthscale=0.5, period=[1., 2.]))"
+    assert repr(other) == "2 * Periodic(lengthscale=0.5, period=[1., 2.])"
     assert other.kernel.label == "Periodic (p = [1., 2.])"
     assert repr(make_kernel("periodic", 0.5)) == "Periodic(lengthscale=0.5, period=1)"
     with pytest.raises(ValueError, match="2 periods but the points have 3 features"):

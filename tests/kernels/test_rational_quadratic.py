@@ -53,7 +53,7 @@ def test_alpha_is_a_parameter():
     kernel = 2.0 * RationalQuadratic(0.5, alpha=3.0)
     assert kernel.parameters() == {"lengthscale": 0.5, "alpha": 3.0, "scale": 2.0}
     other = kernel.with_parameters({"alpha": 0.25})
-    assert repr(other) == "2 * (RationalQuadratic(lengthscale=0.5, alpha=0.25))"
+    assert repr(other) == "2 * RationalQuadratic(lengthscale=0.5, alpha=0.25)"
     assert stretched(other, 2.0).parameters() == {"lengthscale": 1.0, "alpha": 0.25, "scale": 2.0}
     assert other.kernel.label == "Rational quadratic (α = 0.25)"
     assert repr(make_kernel("rational_quadratic", 0.5)) == "RationalQuadratic(lengthscale=0.5, alpha=1)"

@@ -190,3 +190,11 @@ def test_parameters_of_estimators(tmp_path):
     assert "folder=" in repr(model)
     assert not get_tags(model).input_tags.sparse
     assert set(model.get_params()) == {*HCKRegressor().get_params(), "folder"}
+
+
+@pytest.mark.parametrize("kind", ["M8[s]", "m8[s]"])
+def test_times_are_no_numbers(kind, tmp_path):
+    x, y = np.arange(200.0).reshape(100, 2), np.arange(100.0)
+    for which, given in (("X", (x.astype(kind), y)), ("y", (x, y.astype(kind)))):
+        with pytest.raises(ValueError, match=f"{which} has dates or durations"):
+            DiskHCKRegressor(**SMALL, folder=tmp_path / which).fit(*given)

@@ -31,7 +31,7 @@ GIVEN = {**SMALL, "lengthscale": 0.5}
 def test_every_field_and_array_of_every_kind_of_model(tmp_path):
     """In another process, that no forgery can harm this one; `benchmarks/fuzz.py` tries all of them."""
     found = subprocess.run(
-        [sys.executable, str(SCRIPT), str(tmp_path), "0.008", "0"],
+        [sys.executable, str(SCRIPT), str(tmp_path), "0.004", "0"],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

@@ -7,7 +7,14 @@ import torch
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, mean_absolute_error, r2_score
 
 import hck
-from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor, metrics
+from hck import (
+    HCKClassifier,
+    HCKGaussianProcessClassifier,
+    HCKGaussianProcessRegressor,
+    HCKKernelPCA,
+    HCKRegressor,
+    metrics,
+)
 from hck.kernels import Gaussian
 from hck.report._text import number
 from report_page import NASTY, SHOWN, Page
@@ -198,3 +205,17 @@ def test_many_classes_and_features(page_of):
     assert "it would have 25 classes" in " ".join(page.texts["p"])
     assert "Lengthscales: all 40" in page.texts["summary"]
     assert "Lengthscales of 30 features" in text
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_process_of_classes(page_of, data, classes):
+    X, y = data[0], np.digitize(data[1], [0.0] if classes == 2 else [-0.5, 0.5])
+    model = HCKGaussianProcessClassifier(rank=16, max_iter=3, random_state=0).fit(X[:200], y[:200])
+    page = Page(page_of(model, X[200:], y[200:]))
+    assert page.headings(2)[:3] == ["The model", "What was learned", "How good it is"]
+    assert page.row("Accuracy")[0] == number(accuracy_score(y[200:], model.predict(X[200:])))
+    assert page.row("Log-loss")[0] == number(log_loss(y[200:], model.predict_proba(X[200:])))
+    assert page.row("Classes")[0].startswith(f"{classes}")
+    assert page.row("Log-likelihood of the training data")[0] == number(model.log_marginal_likelihood_value_)
+    assert ("Learning" in page.headings(3)) == (classes == 2)
+    assert "Calibration of probabilities" in page.headings(3)

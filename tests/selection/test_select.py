@@ -13,7 +13,7 @@ from hck.kernels import CallableKernel, Gaussian, Matern
 from hck.points import as_points
 from hck.selection import Candidate, Observations
 from hck.selection.anisotropic import Course
-from hck.selection.auto import given_kernel, meet, refined_alpha, select
+from hck.selection.auto import given_kernel, meet, refined_alpha, select, share
 from hck.selection.candidate import Given, Shape
 from hck.selection.contest import Contest, is_series
 from hck.selection.isotropic import isotropic, typical_distance
@@ -88,14 +88,47 @@ def test_a_ridge_for_a_kernel():
     assert found.candidates[0].loss < 0.1
 
 
-def test_averages_have_half_of_the_work_each():
+def test_candidates_share_the_trees():
     given = Given("matern32", n_trees=8, blends=True)
     alone = select(replace(given, blends=False), contest(1e8), {"": None})
     found = select(given, contest(1e8), {"": None})
-    assert 1 <= len(found.blend) <= 3
+    assert 2 <= len(found.blend) <= 3
+    assert not alone.blend
     assert found.blend[0].kernel is found.kernel
-    assert found.leaf_size < alone.leaf_size
-    assert found.n_trees == alone.n_trees
+    assert found.shape == alone.shape  # at no more work
+    assert sum(each.n_trees for each in found.blend) == 8
+    assert sum(each.weight for each in found.blend) == pytest.approx(1)
+    assert all(each.predicted is None for each in (*found.blend, *found.candidates))
+
+
+@pytest.mark.parametrize(
+    ("weights", "n_trees", "expected"),
+    [
+        ([0.5, 0.3, 0.2], 8, [4, 2, 2]),
+        ([0.85, 0.15], 8, [7, 1]),
+        ([0.95, 0.05], 2, [1, 1]),
+        ([0.5, 0.3, 0.2], 2, [1, 1]),
+        ([0.5, 0.3, 0.2], 1, []),
+        ([1.0], 8, []),
+    ],
+)
+def test_trees_are_dealt_by_weight(weights, n_trees, expected):
+    blend = [Candidate(Gaussian(1.0), 0.1, "", weight=weight) for weight in weights]
+    found = share(blend, Shape(n_trees, 50, 8), Given("gaussian", n_trees=n_trees), contest())
+    assert [each.n_trees for each in found] == expected
+    assert not found or sum(each.weight for each in found) == pytest.approx(1)
+    np.testing.assert_allclose(
+        [each.weight / found[0].weight for each in found],
+        [weight / weights[0] for weight in weights[: len(found)]],
+    )
+
+
+def test_one_leaf_is_solved_for_as_many_as_work_allows():
+    blend = [Candidate(Gaussian(1.0), 0.1, "", weight=weight) for weight in (0.5, 0.3, 0.2)]
+    given, whole = Given("gaussian"), Shape(1, len(X), 8)
+    assert [each.n_trees for each in share(blend, whole, given, contest(1e12))] == [1, 1, 1]
+    assert share(blend, whole, given, contest(1.0)) == []
+    assert share(blend, whole, replace(given, n_trees=1), contest(1e12)) == []
 
 
 def test_a_ridge_for_another_approximation():
@@ -135,7 +168,7 @@ def test_units_compete():
 def test_meeting_goes_on_beyond_the_end():
     """The best of the alphas is the largest of those that are tried, so that a larger one is tried too."""
     candidate = Candidate(Matern(0.3), 1e-4, "")
-    (found,) = meet(contest(), [candidate], (0.1, 1.0, 10.0), 1e9)
+    (found,), _ = meet(contest(), [candidate], (0.1, 1.0, 10.0), 1e9)
     assert found.alpha in (pytest.approx(1e-2), pytest.approx(1e-1))
 
 
@@ -209,7 +242,7 @@ def test_a_comparison_takes_whole_regions():
 def test_more_work_is_more_effort():
     least, most = Effort.within(1e9, POINTS), Effort.within(1e13, POINTS)
     assert least.kernels < most.kernels
-    assert least.size < most.size
+    assert least.steps < most.steps
     assert least.scouts < most.scouts
 
 

@@ -21,7 +21,20 @@ P = TypeVar("P", bound=Points)
 
 
 class Approximation(ABC):
-    """A positive semi-definite kernel k̃ that stands in for another, on training points X."""
+    """A positive semi-definite kernel k̃ that stands in for another, on training points X.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> names = "hierarchical", "nystrom", "exact"
+    >>> made = [make_approximation(name, "matern32", x, rank=10, generator=0) for name in names]
+    >>> [round(float((each @ x)[0]), 2) for each in made]  # products with K̃ ...
+    [33.86, 33.87, 33.87]
+    >>> [round(float(each.factor(1.0).log_determinant), 2) for each in made]  # ... and solutions, all alike
+    [8.44, 8.17, 8.43]
+    """
 
     kernel: Kernel  # the one that is approximated
     points: Points  # X, in their original order

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from hck.backend.memory import require_bytes
 from hck.backend.random import RandomLike, as_random
-from hck.errors import NoGradientError
 from hck.hierarchy.forest import Predictor
 from hck.hierarchy.leave_one_out import leave_one_out
 from hck.points import Points, PointsLike, as_points_like
@@ -43,15 +42,22 @@ def needs_factorization(what: str) -> ValueError:
     )
 
 
-def no_slopes() -> NoGradientError:
-    """The error of an approximation that is not differentiated by points."""
-    return NoGradientError(
-        "gradients are not there for tapered kernels: use approximation='hierarchical', or another one"
-    )
-
-
 class Factorization(ABC):
-    """K̃ + noise, ready to be solved with."""
+    """K̃ + noise, ready to be solved with.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> made = make_approximation("hierarchical", "matern32", x, rank=10, generator=0)
+    >>> factorization = made.factor(0.1)
+    >>> w = factorization.solve(x[:, 0])
+    >>> bool((made @ w + 0.1 * w - x[:, 0]).abs().max() < 1e-10)
+    True
+    >>> factorization.variance([[0.5]]) < factorization.variance([[1.5]])  # inside, outside
+    tensor([True])
+    """
 
     approximation: "Approximation"
     log_determinant: Tensor  # of shape ()
@@ -70,9 +76,9 @@ class Factorization(ABC):
     def covariance(self, x: PointsLike) -> Tensor:
         """The same for all pairs of new points: shape (points, points). For some thousands at most."""
 
+    @abstractmethod
     def slope_variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
         """The variance of ∂f/∂x at each new point, without noise: shape (points, d)."""
-        raise no_slopes()
 
     def solve(self, b: Tensor) -> Tensor:
         """(K̃ + noise)⁻¹ b, for b of shape (n,) or (n, columns)."""
@@ -128,7 +134,20 @@ class Factorization(ABC):
 
 
 class Solution:
-    """(K̃ + noise)⁻¹ b for right-hand sides b, (n, columns): what is kept of it is computed when asked for."""
+    """(K̃ + noise)⁻¹ b for right-hand sides b, (n, columns): what is kept of it is computed when asked for.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> y = torch.sin(6 * x[:, 0])
+    >>> solution = make_approximation("hierarchical", "matern32", x, rank=10, generator=0).solve(0.01, y)
+    >>> solution.predictor([[0.25]]).shape  # a function of new points
+    torch.Size([1, 1])
+    >>> bool((solution.left_out()[:, 0] - y).abs().max() < 0.1)  # each predicted from all others
+    True
+    """
 
     factorization: Factorization
 
@@ -170,9 +189,10 @@ class Solution:
         return (squares - self.b.shape[1] * self.factorization.inverse_diagonal()) / 2
 
 
-def check_covariance(x: Points) -> None:
-    """Raise MemoryError if there is no room for covariances between points."""
-    needed, what = 4.0 * x.dtype.itemsize * len(x) ** 2, f"the covariance between {len(x)} points"
+def check_covariance(x: Points, matrices: int = 1) -> None:
+    """Raise MemoryError if there is no room for so many matrices of covariances between points at once."""
+    needed = (3.0 + matrices) * x.dtype.itemsize * len(x) ** 2
+    what = f"the covariance between {len(x)} points"
     require_bytes(
         needed, x.device, what, "ask for standard deviations (return_std), or for fewer points at once"
     )

@@ -56,7 +56,19 @@ def make_blueprint(
 
 
 class TreeKernel(Approximation):
-    """A kernel that a tree makes, of a blueprint; made by `TreeKernel.of`."""
+    """A kernel that a tree makes, of a blueprint; made by `TreeKernel.of`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import TreeKernel
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> made = TreeKernel.of("hierarchical", "matern32", x, rank=10, generator=0)
+    >>> made.tree.n_leaves
+    8
+    >>> made.cross([[0.5]]).shape  # kernel values of all points with a new one
+    torch.Size([100, 1])
+    """
 
     def __init__(self, blueprint: Blueprint) -> None:
         self.blueprint = blueprint

@@ -33,6 +33,16 @@ class Nystrom(FeatureMap):
 
     Made by `Nystrom.of`. Landmarks that repeat, or that others nearly determine, do no harm: the inverse is a
     pseudo-inverse.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import Nystrom
+    >>> from hck.approximations.quality import error
+    >>> x = torch.linspace(0, 1, 200, dtype=torch.float64)[:, None]
+    >>> few, many = (Nystrom.of("gaussian", x, rank=r, generator=0) for r in (1, 10))
+    >>> error(many) < 1e-3 < error(few)
+    True
     """
 
     landmarks: Points

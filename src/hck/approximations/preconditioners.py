@@ -51,6 +51,17 @@ default="hierarchical"
     tolerance : float, default=1e-6
         The residual, relative to the right-hand side, at which iterations stop.
     max_iter : int, default=1000
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck import HCKRegressor
+    >>> from hck.approximations import Iterative
+    >>> X = np.random.default_rng(0).uniform(size=(200, 2))
+    >>> how = Iterative(preconditioner="nystrom", tolerance=1e-8)
+    >>> model = HCKRegressor("matern32", lengthscale=1.0, alpha=0.1, rank=20, approximation=how)
+    >>> model.fit(X, X[:, 0]).residuals_[0][-1] < 1e-8
+    True
     """
 
     preconditioner: str | None = "hierarchical"

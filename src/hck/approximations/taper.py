@@ -17,9 +17,11 @@ from hck.backend.kinds import kind_of
 from hck.backend.parallel import chunks
 from hck.backend.progress import track
 from hck.backend.random import as_random
+from hck.errors import NoGradientError
 from hck.kernels import Kernel
 from hck.kernels.placement import check_factor
-from hck.points import DensePoints, Points, cross
+from hck.kernels.slope import slope_values
+from hck.points import DensePoints, KernelBlocks, Points, cross
 from hck.points.sparse import csr_tensor
 
 _AT_ONCE = 2**22  # numbers gathered together
@@ -43,6 +45,16 @@ def wendland(s: Tensor, d: int, smoothness: int = 1) -> Tensor:
     if smoothness == 1:
         return rest ** (l + 1) * (1 + (l + 1) * s)
     return rest ** (l + 2) * (1 + (l + 2) * s + (l * l + 4 * l + 3) / 3 * s * s)
+
+
+def wendland_slope(s: Tensor, d: int, smoothness: int = 1) -> Tensor:
+    """φ'(s) / s, which is finite at 0; a smoothness of 0 has a kink there, which counts as flat."""
+    l, rest = d // 2 + smoothness + 1, (1 - s).clamp_min(0)
+    if smoothness == 0:
+        return (-l * rest ** (l - 1) / s).where(s > 0, 0.0)
+    if smoothness == 1:
+        return -(l + 1) * (l + 2) * rest**l
+    return -(l + 3) * (l + 4) / 3 * rest ** (l + 1) * (1 + (l + 1) * s)
 
 
 @dataclass
@@ -190,6 +202,41 @@ class Taper:
         """k(x, x') φ for all training points x', as a sparse tensor: shape (points, n)."""
         pattern = self.pattern(x)
         return pattern.matrix(pattern.values(kernel, x, self.points))
+
+    @torch.no_grad()
+    def slopes(self, kernel: Kernel, x: DensePoints) -> Iterator[tuple[Tensor, Blocks, Tensor]]:
+        """∂(k φ)/∂x for all training points x' that are close to x.
+
+        In parts: which of `x`, (blocks,), their training points (blocks, width), and derivatives
+        (blocks, d, width), 0 for padding.
+        """
+        pattern, place = self.pattern(x), _place(x, self.metric)
+        for batch, rows, columns in pattern.blocks(2 * x.n_features):
+            own = rows.index[:, 0]
+            pairs = KernelBlocks(kernel, x, rows, self.points, columns)
+            apart = (place[own][:, None] - self.place[columns.safe]) / self.radius  # (blocks, width, k)
+            by_taper = wendland_slope(apart.norm(dim=2), apart.shape[2], self.smoothness)[..., None] * apart
+            by_taper = self._back(by_taper / self.radius).mT.to(x.dtype)
+            taper = pattern.taper[batch.safe][:, None]
+            found = slope_values(kernel, pairs)[:, 0] * taper + pairs.of(kernel) * by_taper
+            yield own, columns, found
+
+    def slope_variance(self, variance: Tensor) -> Tensor:
+        """What φ adds to the variance of ∂f/∂x, where the kernel has this variance (points,): (points, d)."""
+        if self.smoothness == 0:
+            raise NoGradientError("a taper of smoothness 0 has a kink, so that functions have no gradient")
+        d = self.points.n_features
+        each = torch.eye(d, dtype=torch.float64, device=variance.device)
+        speed = _place(DensePoints(each), self.metric).square().sum(1) / self.radius**2
+        flat = wendland_slope(speed.new_zeros(()), self.place.shape[1], self.smoothness)
+        return variance[:, None] * (-flat * speed).to(variance)
+
+    def _back(self, by_place: Tensor) -> Tensor:
+        """Gradients by features (…, d), given those by where distances are measured (…, k)."""
+        if self.metric is None:
+            return by_place
+        metric = self.metric.to(by_place)
+        return by_place / metric if metric.ndim == 1 else by_place @ metric.mT
 
     def _near(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The number of training points that are closer than the radius, which they are, and how close."""

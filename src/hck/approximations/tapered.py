@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hck.approximations.base import Approximation, part_of
 from hck.approximations.conjugate_gradients import Stopping, conjugate_gradients
-from hck.approximations.factorization import Factorization, no_slopes, normal
+from hck.approximations.factorization import Factorization, normal
 from hck.approximations.sparse_cholesky import Cholesky, Elimination
 from hck.approximations.taper import ROWS, Pattern, Taper
 from hck.backend.checks import check_floats, require
@@ -27,6 +27,7 @@ from hck.errors import NotPositiveDefiniteError
 from hck.kernels import Kernel, make_kernel
 from hck.kernels.inputs import looks_like_objects
 from hck.kernels.registry import KernelLike
+from hck.kernels.slope import slope_variance
 from hck.points import (
     DensePoints,
     KernelBlocks,
@@ -257,6 +258,22 @@ class TaperedFactorization(Factorization):
         return out
 
     @torch.no_grad()
+    def slope_variance(self, x: PointsLike, verbose: bool = False) -> Tensor:
+        source = self.approximation
+        x = as_points_like(x, source.points)
+        out = slope_variance(source.kernel, x.x) + source.taper.slope_variance(source.kernel.diagonal(x.x))
+        n, d = len(source), x.n_features
+        for part in self._parts(x, d):
+            some = part_of(x, part)
+            across = x.x.new_zeros(len(some), d, n + 1, dtype=torch.float64)  # the last: padding
+            for own, columns, slopes in source.taper.slopes(source.kernel, some):
+                place = columns.index.where(columns.index >= 0, n)[:, None].expand(slopes.shape)
+                across[own] = across[own].scatter(2, place, slopes.double())
+            seen = self.cholesky.whiten(across[..., :n].flatten(0, 1).mT.contiguous()).square().sum(0)
+            out[part] -= seen.unflatten(0, (-1, d)).to(out.dtype)
+        return out
+
+    @torch.no_grad()
     def covariance(self, x: PointsLike) -> Tensor:
         source = self.approximation
         x = as_points_like(x, source.points)
@@ -268,8 +285,8 @@ class TaperedFactorization(Factorization):
             out[part] = own.across(source.kernel, some).to_dense() - (across @ solved).mT
         return (out + out.mT) / 2
 
-    def _parts(self, x: Points) -> list[slice]:
-        return chunks(0, len(x), max(1, 2 * _AT_ONCE // len(self.approximation.points)))
+    def _parts(self, x: Points, columns: int = 1) -> list[slice]:
+        return chunks(0, len(x), max(1, 2 * _AT_ONCE // (columns * len(self.approximation.points))))
 
     @torch.no_grad()
     def kernel_gradient(self, w: Tensor) -> list[Tensor]:
@@ -314,8 +331,15 @@ class TaperedPredictor:
             out[part] = self.taper.across(self.kernel, part_of(x, part)) @ self.weights
         return out
 
+    @torch.no_grad()
     def slope(self, x: PointsLike, verbose: bool = False) -> Tensor:
-        raise no_slopes()
+        """Its gradient: shape (points, d, columns)."""
+        x = as_points_like(x, self.points)
+        out = self.weights.new_zeros(len(x), x.n_features, self.columns)
+        for part in track(chunks(0, len(x), ROWS), "Differentiate", verbose):
+            for own, columns, slopes in self.taper.slopes(self.kernel, part_of(x, part)):
+                out[part.start + own] = slopes @ self.weights[columns.safe]
+        return out
 
     @property
     def points(self) -> Points:

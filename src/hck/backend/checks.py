@@ -1,10 +1,18 @@
 """Checks of what comes from files: a ValueError that says which part is wrong."""
 
+from numbers import Integral
+from typing import TypeGuard
+
 import torch
 from torch import Tensor
 
 _INTEGERS = (torch.int64, torch.int32)
 _FLOATS = (torch.float64, torch.float32)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number, of Python or NumPy; truth values are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def require(holds: bool, what: str) -> None:

@@ -46,6 +46,15 @@ def factor_(matrix: Tensor, what: str) -> Tensor:
     return factor
 
 
+def try_factor_(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """The factors of a stack of symmetric matrices, whose memory may be used, and which members have one.
+
+    Nothing is added to members that are not positive definite: what stands in their place has no meaning.
+    """
+    failed = torch.zeros(len(matrix), dtype=torch.int32, device=matrix.device)
+    return _algebra(matrix).factor_noting_(matrix.detach(), failed), failed == 0
+
+
 def without_waiting(work: Callable[[], Result], device: torch.device) -> Result:
     """The result of some work with factorizations, done without a look at each of them on a GPU.
 

@@ -17,7 +17,32 @@ from hck.points import Points
 
 
 def assemble(trunk: Trunk, pieces: list[Piece]) -> TreePredictor:
-    """The function that the branches of a tree evaluate together, on one device and in one piece."""
+    """The function that the branches of a tree evaluate together, on one device and in one piece.
+
+    Parameters
+    ----------
+    trunk : Trunk
+    pieces : list of Piece
+        One for each branch, in their order.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.branches import Branch, Piece, Trunk, assemble
+    >>> from hck.points import as_points
+    >>> from hck.settings import Settings
+    >>> points = as_points(torch.linspace(0, 1, 200, dtype=torch.float64)[:, None])
+    >>> settings = Settings(rank=8)
+    >>> trunk = Trunk.of("gaussian", points, 2, settings, generator=0)
+    >>> rows = [(trunk.route(points) == k).nonzero()[:, 0] for k in range(2)]
+    >>> grown = [Branch.grow(trunk, k, points.take(rows[k]), settings, generator=k) for k in range(2)]
+    >>> up = [grown[k].factor(0.1, points.x[rows[k]]) for k in range(2)]
+    >>> replies, _ = trunk.solve([Branch.message(each) for each in up])
+    >>> pieces = [Piece(grown[k].solve(up[k], replies[k]), rows[k]) for k in range(2)]
+    >>> whole = assemble(trunk, pieces)
+    >>> whole.tree.n_points, whole([[0.5]]).round(decimals=1)
+    (200, tensor([[0.5000]], dtype=torch.float64))
+    """
     parts = [piece.predictor for piece in pieces]
     tree = _join_trees(trunk, parts, [piece.rows for piece in pieces])
     columns = parts[0].weights.shape[1]
@@ -34,7 +59,27 @@ def assemble(trunk: Trunk, pieces: list[Piece]) -> TreePredictor:
 
 
 def assemble_forest(trunks: list[Trunk], pieces: list[list[Piece]]) -> list[TreePredictor]:
-    """The same for the pieces of several trees over the same points, which they then share."""
+    """The same for the pieces of several trees over the same points, which they then share.
+
+    Parameters
+    ----------
+    trunks : list of Trunk
+        One for each tree.
+    pieces : list of list of Piece
+        Those of the branches of each tree.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from hck.outofcore import DiskHCKRegressor
+    >>> X = np.random.default_rng(0).uniform(size=(500, 2))
+    >>> with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    ...     model = DiskHCKRegressor("gaussian", lengthscale=1.0, alpha=0.1, rank=8, n_trees=2, folder=folder)
+    ...     local = model.fit(X, X[:, 0]).to_local()  # puts the branches of both trees together
+    >>> [tree.n_points for tree in local.trees_]
+    [500, 500]
+    """
     points: Points | None = None
     found = []
     for trunk, mine in zip(trunks, pieces, strict=True):

@@ -27,6 +27,21 @@ class Branch:
 
     Its tree begins with that node, which has the branch as its only child, and the landmarks of the trunk.
     The blueprint is of the branch without that node; landmarks follow its points.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.branches import Branch, Trunk
+    >>> from hck.points import as_points
+    >>> from hck.settings import Settings
+    >>> points = as_points(torch.linspace(0, 1, 200, dtype=torch.float64)[:, None])
+    >>> settings = Settings(rank=8)
+    >>> trunk = Trunk.of("gaussian", points, 2, settings, generator=0)
+    >>> mine = points.take((trunk.route(points) == 0).nonzero()[:, 0])
+    >>> branch = Branch.grow(trunk, 0, mine, settings, generator=0)
+    >>> message = Branch.message(branch.factor(0.1, mine.x))
+    >>> message.information.shape, message.mean.shape  # all that the trunk hears of a hundred points
+    (torch.Size([8, 8]), torch.Size([8, 1]))
     """
 
     blueprint: Blueprint
@@ -77,6 +92,7 @@ class Branch:
 
     @property
     def tree(self) -> Tree:
+        """It begins with the node of the trunk."""
         return self.blueprint.layout.tree
 
     def factor(self, noise: float | Tensor, b: Tensor) -> Factor:

@@ -15,6 +15,12 @@ class Store(Protocol[Said, Heard]):
 
     In memory (`hck.branches.memory`), in files (`hck.outofcore.store`), or on the workers of a cluster
     (`hck.dask.store`).
+
+    Examples
+    --------
+    >>> from hck.branches import Store
+    >>> [name for name in vars(Store) if not name.startswith("_")]
+    ['up', 'solve', 'down', 'finish']
     """
 
     def up(self) -> Iterable[tuple[int, Iterable[Said]]]:
@@ -35,17 +41,29 @@ class Store(Protocol[Said, Heard]):
 
 @dataclass
 class Clock:
-    """Seconds of phases of work."""
+    """Seconds of phases of work.
+
+    Examples
+    --------
+    >>> from hck.branches import Clock
+    >>> clock = Clock()
+    >>> clock.add("up", 1.5)
+    >>> clock.add("up", 0.5)
+    >>> clock.seconds
+    {'up': 2.0}
+    """
 
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
+        """Add the seconds that what is inside takes."""
         start = perf_counter()
         yield
         self.add(name, perf_counter() - start)
 
     def add(self, name: str, seconds: float) -> None:
+        """Add seconds to a phase."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
@@ -54,6 +72,31 @@ def drive(store: Store[Said, Heard], clock: Clock | None = None) -> None:
 
     It is the sweep up and down one tree (`hck.hierarchy`) in pieces: a branch needs nothing of another but
     what comes through the trunk.
+
+    Parameters
+    ----------
+    store : Store
+        Where the branches are.
+    clock : Clock, optional
+        Seconds of the phases are added to it.
+
+    Examples
+    --------
+    >>> from hck.branches import Clock, drive
+    >>> class Sums:
+    ...     numbers = [[1, 2], [3, 4]]
+    ...     def up(self):
+    ...         return [(0, map(sum, self.numbers))]
+    ...     def solve(self, tree, messages):
+    ...         return sum(messages)
+    ...     def down(self, tree, replies):
+    ...         self.total = replies
+    ...     def finish(self):
+    ...         pass
+    >>> store, clock = Sums(), Clock()
+    >>> drive(store, clock)
+    >>> store.total, list(clock.seconds)
+    (10, ['up', 'trunk', 'down'])
     """
     clock = Clock() if clock is None else clock
     with clock.phase("up"):

@@ -12,7 +12,16 @@ from hck.hierarchy.predictor import TreePredictor
 
 @dataclass
 class Share:
-    """The rows of the training data that fall into a branch."""
+    """The rows of the training data that fall into a branch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.branches import Share
+    >>> share = Share(np.zeros((3, 2)), np.zeros(3), np.array([4, 7, 8]))
+    >>> share.nbytes
+    96
+    """
 
     x: np.ndarray  # (rows, d): features as they came
     y: np.ndarray  # (rows,) or (rows, columns): targets as they came, or right-hand sides; see `Plan.coding`
@@ -25,7 +34,15 @@ class Share:
 
 @dataclass
 class Message:
-    """What a branch sends up."""
+    """What a branch sends up.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.branches import Message
+    >>> Message(torch.zeros(8, 8), torch.zeros(8, 1), 0.0).nbytes  # however large the branch is
+    296
+    """
 
     information: Tensor  # −Θ (r, r); only the upper triangle counts
     mean: Tensor  # −t (r, columns), for the right-hand sides
@@ -42,7 +59,15 @@ class Message:
 
 @dataclass
 class Reply:
-    """What a branch hears of the node that it hangs from."""
+    """What a branch hears of the node that it hangs from.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.branches import Reply
+    >>> Reply(torch.zeros(8, 1)).nbytes
+    32
+    """
 
     state: Tensor  # ẑ (r, columns)
     covariance: Tensor | None = None  # P (r, r), which only variances need
@@ -54,7 +79,18 @@ class Reply:
 
 @dataclass
 class Piece:
-    """A branch that predicts. Of a Gaussian process it has the right-hand sides b and what follows them."""
+    """A branch that predicts. Of a Gaussian process it has the right-hand sides b and what follows them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.branches import Piece
+    >>> x = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
+    >>> predictor, _ = make_approximation("hierarchical", "gaussian", x, rank=8).ridge(0.1, x)
+    >>> Piece(predictor, rows=torch.arange(50)).predictor.columns
+    1
+    """
 
     predictor: TreePredictor
     rows: Tensor  # (points,): where the points of the branch are among all
@@ -99,7 +135,17 @@ class Piece:
 
 @dataclass
 class Probes:
-    """Some right-hand sides, each predicted from all others."""
+    """Some right-hand sides, each predicted from all others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.branches import Probes
+    >>> one, other = (Probes(np.array([2, 0]), np.ones((2, 1)), np.full((2, 1), v)) for v in (0.8, 1.0))
+    >>> both = Probes.in_order([[one], [other]])  # of two trees
+    >>> both.number, both.predicted.ravel()
+    (array([0, 2]), array([0.9, 0.9]))
+    """
 
     number: np.ndarray  # (rows,): where they are among all
     observed: np.ndarray  # (rows, columns)

@@ -27,7 +27,24 @@ DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 @dataclass
 class Plan:
-    """All that branches need beside their points."""
+    """All that branches need beside their points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.branches import Plan, Share
+    >>> from hck.kernels import Gaussian
+    >>> from hck.preparation.scaling import Scaling
+    >>> from hck.settings import Settings
+    >>> x = np.random.default_rng(0).uniform(size=(200, 2))
+    >>> plan = Plan(Gaussian(1.0), 0.1, Scaling(), [], [0], Settings(rank=8), "float64", "cpu").cut(x, 2)
+    >>> shares = [Share(x[rows], x[rows, :1], rows) for rows in plan.split(0, x)]
+    >>> messages = [plan.up(0, branch, share) for branch, share in enumerate(shares)]
+    >>> replies, _ = plan.solve(0, messages)
+    >>> pieces = [plan.down(0, k, shares[k], replies[k]) for k in range(2)]
+    >>> [len(piece.rows) for piece in pieces]
+    [100, 100]
+    """
 
     kernel: Kernel  # for scaled features
     noise: float
@@ -55,6 +72,7 @@ class Plan:
 
     @property
     def n_features(self) -> int:
+        """Of the points."""
         return features_of(self.trunks[0].landmarks.points)
 
     @property

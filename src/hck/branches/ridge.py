@@ -25,6 +25,8 @@ def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | N
 
     Parameters
     ----------
+    blueprint : Blueprint
+        Of K_h.
     noise : float or Tensor of shape (n,)
         λ, or a variance for each point.
     b : Tensor of shape (n,) or (n, columns)
@@ -34,6 +36,18 @@ def ridge(blueprint: Blueprint, noise: float | Tensor, b: Tensor, depth: int | N
         far as the memory budget allows; of the others nothing but their messages, and they are factored again
         on the way down. A depth that is given is taken even if the budget is too small for it. By default the
         memory budget decides, and branches are worked on in bundles: a small node does not fill a GPU.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.branches import ridge
+    >>> from hck.hierarchy import Blueprint
+    >>> from hck.settings import Settings
+    >>> x = torch.linspace(0, 1, 400, dtype=torch.float64)[:, None]
+    >>> blueprint = Blueprint.of("gaussian", x, Settings(rank=8), generator=0)
+    >>> whole, in_pieces = (ridge(blueprint, 0.1, x[:, 0], depth) for depth in (0, 2))
+    >>> bool((whole(x) - in_pieces(x)).abs().max() < 1e-10)
+    True
     """
     layout = blueprint.layout
     if depth is not None and not 0 <= depth < len(layout.levels):

@@ -30,7 +30,19 @@ POINTS_PER_BRANCH = 5000
 
 @dataclass
 class Trunk:
-    """The nodes of a tree down to some depth, where its branches begin. Made by `Trunk.of`."""
+    """The nodes of a tree down to some depth, where its branches begin. Made by `Trunk.of`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.branches import Trunk
+    >>> from hck.points import as_points
+    >>> from hck.settings import Settings
+    >>> points = as_points(torch.linspace(0, 1, 200, dtype=torch.float64)[:, None])
+    >>> trunk = Trunk.of("gaussian", points, 4, Settings(rank=8), generator=0)
+    >>> trunk.n_branches, torch.bincount(trunk.route(points)).tolist()
+    (4, [50, 50, 50, 50])
+    """
 
     kernel: Kernel
     tree: Tree  # without points; its leaves are the branches, all of the same depth
@@ -81,10 +93,12 @@ class Trunk:
 
     @property
     def n_branches(self) -> int:
+        """How many branches there are."""
         return self.tree.n_leaves
 
     @property
     def rank(self) -> int:
+        """The most landmarks of a node."""
         return self.landmarks.rank
 
     def route(self, x: Points) -> Tensor:
@@ -138,6 +152,23 @@ def branches_for(n: int, leaf_size: int, bytes_per_point: float, budget: float) 
     """How many branches n points are cut into, so that one stays within a budget of bytes.
 
     A power of two, at least 2, and no more than leave some leaves to each.
+
+    Parameters
+    ----------
+    n : int
+        Points.
+    leaf_size : int
+        The most points of a leaf.
+    bytes_per_point : float
+        Memory that work on a branch takes for each of its points.
+    budget : float
+        Bytes.
+
+    Examples
+    --------
+    >>> from hck.branches import branches_for
+    >>> branches_for(1_000_000, leaf_size=100, bytes_per_point=1000, budget=2e8)
+    8
     """
     number = 2
     while n * bytes_per_point > number * budget and n > 8 * number * leaf_size:

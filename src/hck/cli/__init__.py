@@ -8,7 +8,16 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run a command; what went wrong is said in a line, with an exit code of 1, or 130 if interrupted."""
+    """Run a command; what went wrong is said in a line, with an exit code of 1, or 130 if interrupted.
+
+    Examples
+    --------
+    >>> import subprocess
+    >>> import sys
+    >>> command = [sys.executable, "-c", "from hck.cli import main; main()", "--version"]
+    >>> subprocess.run(command, capture_output=True).returncode
+    0
+    """
     run_interruptibly(_run)
 
 

@@ -46,11 +46,10 @@ def for_training(
 
 
 def task_of(y: np.ndarray) -> str:
-    """What a target asks for: classes if it has words, two values, or a few whole numbers."""
+    """What a target asks for: classes if it has words, or a few whole numbers."""
     if y.dtype.kind not in "fiu":
         return "classification"
-    different = np.unique(y)
-    return "classification" if len(different) == 2 or _few_whole(different) else "regression"
+    return "classification" if _few_whole(np.unique(y)) else "regression"
 
 
 def check_task(task: str, y: np.ndarray, path: Path) -> None:

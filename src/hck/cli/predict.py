@@ -26,8 +26,8 @@ class Asked:
     level: Annotated[
         float,
         typer.Option(
-            help="Of intervals: the share of new observations that they should hold. Those of a regression "
-            "are as wide as left-out training points close by ask for."
+            help="Of intervals: the share of new observations that they should hold. They are as wide as "
+            "left-out training points ask for."
         ),
     ] = _USUAL
     part: option.Part = None
@@ -38,6 +38,10 @@ class Asked:
         from hck.persistence import load
 
         loaded = load(model, None if self.device is None else check_device(self.device))
+        if not hasattr(loaded, "predict"):
+            raise ValueError(
+                f"{model} is a {type(loaded).__name__}, which predicts nothing: use its transform"
+            )
         has_intervals(loaded, self.level)  # or an error, before anything is read
         return loaded
 
@@ -110,10 +114,10 @@ def _predictions(model: Estimator, X: "Features", level: float) -> dict[str, np.
             found |= {f"p_{name}": proba[:, k] for k, name in enumerate(model.classes_)}
         return found
     if hasattr(model, "posterior_"):
-        from scipy.special import ndtri
+        from hck.estimators.inspection import reach_of
 
         mean, std = model.predict(X, return_std=True, observed=not np.ndim(model.noise_))
-        half = ndtri((1 + level) / 2) * std
+        half = reach_of(model, level) * std
         return _by_target({"prediction": mean, "std": std, "lower": mean - half, "upper": mean + half})
     names = ("prediction", "lower", "upper")
     values = model.predict(X, interval=level) if has_intervals(model, level) else (model.predict(X),)
@@ -156,6 +160,11 @@ def scores(
     from hck import metrics
 
     found: dict[str, float] = {"points": len(y)}
+    if "prediction" not in columns:
+        raise ValueError(
+            "the model predicts several targets or quantiles at once, but a table has one target: use "
+            "`score` in Python"
+        )
     mean = columns["prediction"]
     if hasattr(model, "classes_"):
         known = np.isin(y, model.classes_)

@@ -45,6 +45,12 @@ class Traffic:
         From branches to trunks.
     replies : int
         From trunks to branches.
+
+    Examples
+    --------
+    >>> from hck.dask import Traffic
+    >>> Traffic(sample=800, rows=16_000)
+    Traffic(sample=800, rows=16000, messages=0, replies=0)
     """
 
     sample: int = 0

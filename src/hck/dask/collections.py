@@ -34,6 +34,8 @@ def lazy_points(X: Collection, least: int = 1, known: bool = False) -> LazyChunk
     check_kind(X, "X")
     _check_columns(X)
     names = names_of(X)
+    if len(getattr(X, "shape", ())) == 2 and X.shape[1] == 0:
+        raise ValueError("X has no columns: at least one feature is needed")
     if _is_frame(X):
         return LazyChunks(list(X.to_delayed()), None, len(X.columns), names)
     if _is_series(X):

@@ -29,6 +29,10 @@ def opened(path: Path) -> Iterator[Mapping[str, np.ndarray]]:
             yield arrays
     except (BadZipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path.name} is damaged: {error}") from None
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        raise ValueError(f"{path.name} has an array of Python's objects: save numbers or text") from None
 
 
 def read_npz(path: Path, part: str | None = None, target_needed: bool = True) -> Table:

@@ -19,6 +19,14 @@ class Table:
     y : ndarray of shape (n,) or None
     feature_names : list of str or None
     target_name : str or None
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from hck.datasets import Table
+    >>> table = Table(pd.DataFrame({"rooms": [2, 3], "price": [1.0, 1.4]})).with_target("price")
+    >>> table.feature_names, table.y
+    (['rooms'], array([1. , 1.4]))
     """
 
     X: Features

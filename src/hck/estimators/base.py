@@ -13,7 +13,7 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_array, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_y, check_is_fitted, validate_data
 from torch import Tensor
 
 from hck.approximations import Approximation, Iterative
@@ -23,15 +23,15 @@ from hck.backend.device import resolve_device
 from hck.estimators.parameters import Predictions
 from hck.estimators.whole import keep_whole
 from hck.kernels import Kernel, Precomputed, make_kernel
-from hck.kernels.inputs import looks_like_objects
-from hck.kernels.precomputed import check_values
+from hck.kernels.inputs import looks_like_objects, refuse_times
+from hck.kernels.precomputed import check_finite_values, check_values
 from hck.partition import Cutter, Landmarks, Tree
 from hck.persistence.model import save
 from hck.points import ObjectPoints, Points, as_points, as_points_like, check_sparse, features_of
 from hck.preparation.arrays import PointsLike, TargetsLike, check_has_numbers, count, to_host
 from hck.preparation.coding import as_targets, refuse_missing
 from hck.preparation.columns import Columns
-from hck.preparation.frames import has_numbers_only, is_frame
+from hck.preparation.frames import has_numbers_only, is_frame, names_of, refuse_twins
 from hck.preparation.levels import statistic_targets
 from hck.preparation.scaling import Scaling
 from hck.preparation.ties import Ties
@@ -40,6 +40,7 @@ from hck.settings import Settings
 
 ACCEPTED = [np.float64, np.float32]  # other numbers become the first
 _NUMBERS = {"accept_sparse": "csr", "dtype": ACCEPTED}
+MOST_TREES = 1_000_000  # whose seeds are drawn at once
 FEW = 4000  # points of which the exact kernel is affordable a hundred times
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
@@ -107,10 +108,11 @@ class HCKEstimator(BaseEstimator):
         if sp.issparse(y):
             raise ValueError("y is a sparse matrix, which targets cannot be: use y.toarray()")
         y, numeric = to_host(y), check_y.get("y_numeric", False)
-        if not numeric:
+        if numeric:
+            y = as_targets(y)
+        else:
             refuse_missing(np.asarray(y))
-        y = validate_data(self, X="no_validation", y=y, **check_y)
-        y = as_targets(y) if numeric else y
+        y = _check_y(y, estimator=self, **check_y)  # names of columns are not looked at yet
         if not sp.issparse(X) and hasattr(X, "__len__") and len(X) != len(y):
             raise _inconsistent(len(X), len(y))
         if reset:
@@ -128,7 +130,7 @@ class HCKEstimator(BaseEstimator):
         """
         self._objects, self._columns_in = self._takes_objects(X), None
         if self._is_precomputed():
-            values = validate_data(self, to_host(X), reset=True, dtype=ACCEPTED)
+            values = self._validate_values(X, reset=True)
             self._given_values = Precomputed.borrowing(check_values(values))
             return values
         if self._objects:
@@ -137,6 +139,8 @@ class HCKEstimator(BaseEstimator):
             if len(X) == 0:
                 raise ValueError("X is empty: at least one point is needed")
             return X
+        if is_frame(X):
+            refuse_twins(names_of(X))
         if _is_mixed(X):
             self._columns_in, features = Columns.learn(X, targets)
             validate_data(self, X, skip_check_array=True, reset=True)
@@ -151,7 +155,7 @@ class HCKEstimator(BaseEstimator):
         """Check points that are like those of training."""
         check_is_fitted(self, "trees_")
         if self._is_precomputed():
-            return validate_data(self, to_host(X), reset=False, dtype=ACCEPTED)
+            return self._validate_values(X, reset=False)
         if self._objects:
             looks_like_objects(X)  # or an error
             return X
@@ -161,6 +165,13 @@ class HCKEstimator(BaseEstimator):
             validate_data(self, X, skip_check_array=True, reset=False)
             return check_array(known(X), estimator=self, **_NUMBERS)
         return self._filled(self._validate_vectors(X, reset=False))
+
+    def _validate_values(self, X: PointsLike, reset: bool) -> np.ndarray:
+        """Check values of a precomputed kernel."""
+        refuse_times(X, "X")
+        values = validate_data(self, to_host(X), reset=reset, dtype=ACCEPTED, ensure_all_finite=False)
+        check_finite_values(values)
+        return values
 
     def _filled(self, X: PointsLike) -> PointsLike:
         """Validated vectors without missing values; a tensor stays one."""
@@ -179,13 +190,17 @@ class HCKEstimator(BaseEstimator):
         gaps = gaps and get_tags(self).input_tags.allow_nan
         if not isinstance(X, Tensor):
             X = check_sparse(X) if sp.issparse(X) else X
+            refuse_times(X, "X")
             finite: bool | str = "allow-nan" if gaps and not sp.issparse(X) else True
             try:
-                return validate_data(self, to_host(X), reset=reset, **_NUMBERS, ensure_all_finite=finite)
+                with np.errstate(over="ignore", invalid="ignore"):  # of sums of large values
+                    return validate_data(self, to_host(X), reset=reset, **_NUMBERS, ensure_all_finite=finite)
             except TypeError as error:
                 if "complex" not in str(error):
                     raise
                 raise ValueError(f"Complex data not supported: {error}") from None
+            except OverflowError:
+                raise ValueError("X has a whole number that is too large for float64. Scale it") from None
         X = X.detach()
         _check_tensor(X, gaps)
         if reset:
@@ -200,7 +215,8 @@ class HCKEstimator(BaseEstimator):
             X = X.detach()
             _check_tensor(X)
         elif not self._takes_objects(X):
-            X = check_array(check_sparse(X) if sp.issparse(X) else X, **_NUMBERS)
+            refuse_times(X, "X")
+            X = check_array(check_sparse(X) if sp.issparse(X) else to_host(X), **_NUMBERS)
         return X
 
     def _check_width(self, n_features: int) -> None:
@@ -298,6 +314,18 @@ class HCKEstimator(BaseEstimator):
         path : path-like
         force : bool, default=False
             Whether to replace a saved model that is there.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import hck
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> model = hck.HCKRegressor("matern32", lengthscale=0.5, alpha=0.1, rank=16).fit(X, X[:, 0])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model")
+        ...     print(hck.load(f"{folder}/model").kernel)
+        matern32
         """
         save(self._settled(), path, force)
 

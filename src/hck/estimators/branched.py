@@ -1,6 +1,5 @@
 """Estimators whose trees are worked on branch by branch: what they share, wherever the branches are."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -219,14 +218,7 @@ def _choose(
             f"the {len(x):,} rows on which parameters are chosen are all of one class: give lengthscale, "
             "alpha and rank"
         )
-    if plain.fit_time == "best":
-        warnings.warn(
-            "fit_time='best' averages several candidates on one machine only: branch by branch, the best of "
-            "them is used",
-            UserWarning,
-            stacklevel=2,
-        )
-    plain.leave_one_out = False
+    plain.leave_one_out = plain._blends = False
     if plain.scale == "auto":
         plain.fit(x, y)
         return plain.selection_, plain._scaling

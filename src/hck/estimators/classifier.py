@@ -22,7 +22,7 @@ from hck.estimators.updating import check_updatable
 from hck.losses import Logistic
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
-from hck.preparation.coding import as_labels, check_classes, codes_among, codes_of, signs
+from hck.preparation.coding import as_labels, check_classes, codes_among, codes_of, refuse_missing, signs
 from hck.selection.loss import Calibration
 
 
@@ -154,6 +154,17 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKClassifier
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> model = HCKClassifier("matern32", lengthscale=0.5, alpha=0.1, rank=32, random_state=0)
+        >>> _ = model.fit(X[:50], ["low"] * 25 + ["middle"] * 25)
+        >>> _ = model.partial_fit(X[50:], ["high"] * 50, classes=["low", "middle", "high"])
+        >>> model.predict([[0.1], [0.4], [0.9]])
+        array(['low', 'middle', 'high'], dtype='<U6')
         """
         check_updatable(self)
         if not hasattr(self, "trees_"):
@@ -175,7 +186,9 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         return classification_errors(self.calibration_(left_out), code, weight)
 
     def _right_sides(self, y: TargetsLike) -> Tensor:
-        codes = codes_among(np.asarray(to_host(y)), self.classes_)
+        labels = np.asarray(to_host(y))
+        refuse_missing(labels)
+        codes = codes_among(labels, self.classes_)
         return self._centred(signs(codes, len(self.classes_)))
 
     def _know(self, classes: np.ndarray) -> None:
@@ -204,6 +217,15 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes); a tensor on X's device if X is a tensor
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKClassifier
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> model = HCKClassifier("matern32", lengthscale=0.5, alpha=0.1, rank=32, random_state=0)
+        >>> model.fit(X, X[:, 0] > 0.5).decision_function([[0.1], [0.9]]) > 0
+        array([False,  True])
         """
         values = self._evaluate(X)
         return values[:, 0] if len(self.classes_) == 2 else values
@@ -245,6 +267,15 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         Returns
         -------
         ndarray of shape (n_samples,); a tensor on X's device if X is a tensor and labels are numbers
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKClassifier
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> model = HCKClassifier("matern32", lengthscale=0.5, alpha=0.1, rank=32, random_state=0)
+        >>> model.fit(X, np.where(X[:, 0] > 0.5, "right", "left")).predict([[0.1], [0.9]])
+        array(['left', 'right'], dtype='<U5')
         """
         code = codes_of(self.decision_function(X))
         if isinstance(code, Tensor) and self.classes_.dtype.kind in "biuf":
@@ -264,6 +295,16 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKClassifier
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> model = HCKClassifier("matern32", lengthscale=0.5, alpha=0.1, rank=32, random_state=0)
+        >>> p = model.fit(X, X[:, 0] > 0.5).predict_proba([[0.1], [0.9]])
+        >>> p.shape, p.argmax(1)
+        ((2, 2), array([0, 1]))
         """
         check_is_fitted(self)
         if self.calibration_ is None:
@@ -319,6 +360,16 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Without points of weight 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKClassifier
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> model = HCKClassifier("matern32", lengthscale=0.5, alpha=0.1, rank=32, random_state=0)
+        >>> left_out = model.fit(X, X[:, 0] > 0.5).loo_decision_function()
+        >>> float(np.mean((left_out > 0) == (X[:, 0] > 0.5))) > 0.95
+        True
         """
         values = self._left_out_values()
         return values[:, 0] if len(self.classes_) == 2 else values

@@ -352,6 +352,17 @@ class DiskHCKClassifier(DiskRidge, HCKClassifier):
     Notes
     -----
     {disk_notes}
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from hck.outofcore import DiskHCKClassifier
+    >>> X = np.random.default_rng(0).uniform(size=(500, 2))
+    >>> with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    ...     model = DiskHCKClassifier(lengthscale=0.5, alpha=0.1, rank=16, n_trees=1, folder=folder)
+    ...     print(model.fit(X, X[:, 0] > 0.5).predict([[0.1, 0.5], [0.9, 0.5]]))
+    [False  True]
     """
 
     _plain = HCKClassifier

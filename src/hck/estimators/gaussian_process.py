@@ -15,11 +15,12 @@ from hck.approximations import Approximation, Iterative
 from hck.approximations.exact import ExactPredictor
 from hck.approximations.make import for_each_tree
 from hck.backend.checks import check_floats, require
-from hck.estimators.base import HCKEstimator, device_of
+from hck.estimators.base import MOST_TREES, HCKEstimator, device_of
 from hck.estimators.online_process import OnlineProcessEstimator, check_variances, raw_coefficients
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
 from hck.estimators.process_learning import Bounds
 from hck.estimators.updating import check_updatable, start_anew
+from hck.hierarchy.extremes import extremes, warn_of_rounding
 from hck.persistence.classes import saved
 from hck.points import check_kernel, features_of, own
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
@@ -124,7 +125,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
         "bounds": [dict, None],
         "priors": [dict, None],
-        "n_trees": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "n_trees": [StrOptions({"auto"}), Interval(Integral, 1, MOST_TREES, closed="both")],
         "rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "learn_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
         "normalize_y": ["boolean", None],
@@ -206,6 +207,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         known = check_variances(noise_variance, len(y))
         units = self._choose_units(y, known is not None)
         y = y if units is None else units(y)
+        self._check_size(y)
         trend, features = Trend.of(self.trend, X, y)
         rest = torch.tensor(y, dtype=torch.float64, device="cpu")
         rest -= features @ torch.from_numpy(trend.rough)
@@ -215,13 +217,16 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
 
         def condition(approximation: Approximation) -> Process:
             self._check_memory(approximation)
-            return Process.of(approximation, variance, rest, features)
+            made = Process.of(approximation, variance, rest, features)
+            observed = made.y[:, : made.outputs]
+            warn_of_rounding([extremes(made.mean, points, observed, made.explained)])
+            return made
 
         settings = self._settings(chosen.selection.shape)
         members = for_each_tree(condition, chosen.kernel, points, settings, chosen.seeds)
         posterior = Mixture(members)
         if self.calibrate == "loo" or (self.calibrate == "auto" and (chosen.compared or len(members) > 1)):
-            posterior = posterior.calibrated(chosen.held, known_noise=known is not None)
+            posterior = posterior.calibrated(chosen.selection.held, known_noise=known is not None)
         self.coefficients_ = raw_coefficients(posterior, trend, units)
         self.log_marginal_likelihood_value_ = posterior.log_likelihood
         self.kernel_, self.noise_ = chosen.kernel, variance if known is None else known.numpy()
@@ -265,6 +270,18 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> _, before = process.predict([[2.0]], return_std=True)
+        >>> _, after = process.partial_fit([[2.0]], [0.0]).predict([[2.0]], return_std=True)
+        >>> after < before
+        array([ True])
         """
         check_updatable(self)
         if not hasattr(self, "trees_"):

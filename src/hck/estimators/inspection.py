@@ -1,11 +1,14 @@
 """What the front doors ask of a fitted estimator, so that they need not know how it keeps it."""
 
 import numpy as np
+from scipy.special import ndtri
 from torch import Tensor
 
 from hck.estimators.base import HCKEstimator
 from hck.estimators.kernel_pca import HCKKernelPCA
+from hck.estimators.process_classifier import HCKGaussianProcessClassifier
 from hck.estimators.process_learning import ProcessLearning
+from hck.estimators.process_prediction import ProcessPrediction
 from hck.estimators.ridge import RidgeEstimator
 from hck.preparation.arrays import PointsLike
 from hck.preparation.columns import Columns
@@ -27,7 +30,11 @@ def n_training_points(model: HCKEstimator) -> int:
         return model.tree_.n_points
     if isinstance(model, HCKKernelPCA):
         return len(model.eigenvectors_)
-    return len(model._training_data() if isinstance(model, ProcessLearning) else model._used)
+    if isinstance(model, ProcessLearning):
+        several = isinstance(model, HCKGaussianProcessClassifier)
+        posterior = model.posteriors_[0] if several else model.posterior_
+        return len(posterior.members[0].y)
+    return len(model._used)
 
 
 def columns_of(model: HCKEstimator) -> Columns | None:
@@ -55,6 +62,14 @@ def has_intervals(model: RidgeEstimator, level: float) -> bool:
     """Whether intervals of a level are known, and enough training points are there for them."""
     errors = model._errors()
     return errors is not None and errors.reaches(level)
+
+
+def reach_of(model: ProcessPrediction, level: float) -> np.ndarray:
+    """How many standard deviations intervals of a process reach to both sides.
+
+    Where the noise of new observations is not known, those of the function: as many as a Gaussian's.
+    """
+    return ndtri((1 + level) / 2) if np.ndim(model.noise_) else model._reach(level)
 
 
 def learned_parameters(model: ProcessLearning) -> dict[str, np.ndarray]:

@@ -49,10 +49,10 @@ def around(values: Predictions, half: Predictions) -> tuple[Predictions, Predict
 
 
 def regression_errors(
-    observed: np.ndarray, left_out: np.ndarray | None, weight: np.ndarray | None
-) -> LeftOutErrors | None:
+    observed: np.ndarray, left_out: np.ndarray, weight: np.ndarray | None, held: np.ndarray | None = None
+) -> LeftOutErrors:
     """Of targets (n, targets) that all others predict."""
-    return None if left_out is None else LeftOutErrors(observed - left_out, weight)
+    return LeftOutErrors(observed - left_out, weight, held)
 
 
 def classification_errors(

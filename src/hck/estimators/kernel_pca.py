@@ -231,6 +231,15 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         Returns
         -------
         ndarray of shape (n_samples, n_components); a tensor on X's device if X is a tensor
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKKernelPCA
+        >>> X = np.random.default_rng(0).uniform(size=(100, 3))
+        >>> pca = HCKKernelPCA(2, rank=100)
+        >>> pca.fit_transform(X).shape
+        (100, 2)
         """
         self.fit(X)
         return self._out(X, torch.from_numpy(self.eigenvectors_ * np.sqrt(self.eigenvalues_)))
@@ -248,6 +257,16 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         Returns
         -------
         ndarray of shape (n_samples, n_components); a tensor on X's device if X is a tensor
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKKernelPCA
+        >>> X = np.random.default_rng(0).uniform(size=(100, 3))
+        >>> pca = HCKKernelPCA(2, rank=100)
+        >>> x = pca.fit_transform(X)
+        >>> bool(np.abs(pca.transform(X) - x).max() < 1e-6)
+        True
         """
         X = self._validate_new(X)
         return self._out(X, interruptible(self._predictor)(X, verbose=bool(self.verbose)) - self._mean)
@@ -267,6 +286,16 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         Returns
         -------
         ndarray of shape (n_samples, n_features); a tensor on X's device if X is a tensor
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKKernelPCA
+        >>> X = np.random.default_rng(0).uniform(size=(100, 3))
+        >>> pca = HCKKernelPCA(2, rank=100, fit_inverse_transform=True)
+        >>> back = pca.inverse_transform(pca.fit_transform(X))
+        >>> bool(np.abs(back - X).mean() < np.abs(X.mean(0) - X).mean())
+        True
         """
         check_is_fitted(self, "trees_")
         if self._back is None:

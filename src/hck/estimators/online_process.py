@@ -1,11 +1,11 @@
 """Gaussian processes whose observations come and go without a refit."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -16,17 +16,18 @@ from hck.estimators.updating import (
     Trees,
     as_columns,
     check_loaded,
+    check_targets,
     check_updatable,
     drift,
     oldest,
     places_of,
     start,
+    still_held,
 )
 from hck.kernels.inputs import real_array
 from hck.online import OnlineProcess, State
 from hck.points import VectorPoints
-from hck.preparation.arrays import PointsLike, TargetsLike, to_host
-from hck.preparation.coding import as_targets
+from hck.preparation.arrays import PointsLike, TargetsLike
 from hck.preparation.trend import Trend
 from hck.preparation.units import Units
 from hck.process import Mixture
@@ -63,6 +64,16 @@ class OnlineProcessEstimator(ProcessDraws):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> len(process.forget(keep=50).loo_predict())
+        50
         """
         states = self._versions()
         gone = oldest(len(states[0]), indices, keep)
@@ -84,12 +95,22 @@ class OnlineProcessEstimator(ProcessDraws):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> process.update([30], [7.0]).predict(X[30:31]) > np.sin(6 * X[30, 0])
+        array([ True])
         """
         states = self._versions()
         positions, order = places_of(indices, len(states[0]))
         values = np.zeros(0)
         if np.size(y):
-            values = as_targets(check_array(to_host(y), ensure_2d=False, dtype=None, estimator=self))
+            values = check_targets(self, y)
         if values.shape != (len(positions),):
             raise ValueError(f"there are {len(positions)} indices, but y has the shape {values.shape}")
         if len(positions):
@@ -100,6 +121,7 @@ class OnlineProcessEstimator(ProcessDraws):
         """With other observations at positions; their trend stays."""
         b, units = state.observed(positions).double().cpu(), self._own_units()
         values = values if units is None else units(values)
+        self._check_size(values, alone=False)
         b[:, 0] = torch.from_numpy(values) - b[:, 1:] @ torch.from_numpy(self._trend.rough)
         return state.relabel(positions, b)
 
@@ -116,6 +138,7 @@ class OnlineProcessEstimator(ProcessDraws):
         if y.shape[1] != 1:
             raise ValueError(f"y has {y.shape[1]} targets, but the model was fitted to one")
         y = y[:, 0] if units is None else units(y[:, 0])
+        self._check_size(y, alone=False)
         points, b = self._placed(X), as_columns(self._trend.right_sides(X, y))
         if not isinstance(points, VectorPoints):
             raise TypeError("points that are no vectors cannot come and go: use `fit` with all of them")
@@ -153,6 +176,9 @@ class OnlineProcessEstimator(ProcessDraws):
         chosen = getattr(self, "selection_", None)  # which models of earlier versions lack
         return (int(self.rank), self.leaf_size) if chosen is None else (chosen.rank, chosen.leaf_size)
 
+    def _held(self) -> np.ndarray | None:
+        return still_held(self, self._online) if hasattr(self, "_online") else super()._held()
+
     def _go_on(self, states: list[State], noise: float | np.ndarray) -> None:
         """Set what belongs to other versions."""
         members = [OnlineProcess(state) for state in states]
@@ -183,11 +209,13 @@ class OnlineProcessEstimator(ProcessDraws):
         if not hasattr(self, "_online"):
             return self
         made, states = object.__new__(type(self)), self._online
+        chosen = getattr(self, "selection_", None)
         found = {name: value for name, value in vars(self).items() if name not in ("_online", "_first_new")}
         members = [member.settled for member in self.posterior_.members]  # type: ignore[attr-defined]
         made.__dict__ = {
             **found,
             "posterior_": Mixture(members, self.posterior_.spread),
+            **({"selection_": replace(chosen, held=self._held())} if chosen is not None else {}),
             "trees_": [member.source.tree for member in members],
             "_grown_by": states[0].habit.leaf_size,
             "_n_recent": len(states[0]) - int(np.searchsorted(states[0].ledger.numbers, self._first_new)),

@@ -1,5 +1,6 @@
 """Regressors and classifiers whose observations come and go without a refit."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from hck.estimators.updating import (
     places_of,
     start,
     start_anew,
+    still_held,
 )
 from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import lay_out, resolve_jitter
@@ -67,6 +69,17 @@ class OnlineRidge(RidgeEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKRegressor
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> model = HCKRegressor("matern32", lengthscale=0.5, alpha=0.1, rank=16).fit(X, X[:, 0])
+        >>> len(model.forget(keep=80).loo_predict())  # the newest stay
+        80
+        >>> len(model.forget([0, 3]).loo_predict())  # the first and the fourth of these go
+        78
         """
         states = self._versions()
         gone = oldest(len(states[0]), indices, keep)
@@ -87,6 +100,16 @@ class OnlineRidge(RidgeEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKRegressor
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> model = HCKRegressor("matern32", lengthscale=0.5, alpha=0.1, rank=16).fit(X, X[:, 0])
+        >>> before = model.predict(X[50:51])
+        >>> model.update([50], [7.0]).predict(X[50:51]) > before
+        array([ True])
         """
         states = self._versions()
         positions, order = places_of(indices, len(states[0]))
@@ -160,7 +183,8 @@ class OnlineRidge(RidgeEstimator):
         blend, count = [each for each in self.selection_.blend if each.weight > 0], len(self.forest_.members)
         if not blend:
             return [self.selection_.alpha] * count
-        return [each.alpha for each in blend for _ in range(count // len(blend))]
+        # models of earlier versions have as many trees of each
+        return [each.alpha for each in blend for _ in range(each.n_trees or count // len(blend))]
 
     def _go_on(self, states: list[State]) -> None:
         """Set what belongs to other versions."""
@@ -224,6 +248,7 @@ class OnlineRidge(RidgeEstimator):
         made.__dict__ = {
             **found,
             "forest_": Forest([*members], self.forest_.weights),
+            "selection_": replace(self.selection_, held=still_held(self, states)),
             "trees_": [member.tree for member in members],
             "_targets": data.b.double().cpu().numpy(),
             "_weight": self._weights_of(data.noise),

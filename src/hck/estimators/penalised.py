@@ -12,8 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from hck.approximations import Approximation
-from hck.estimators.training import Solved, Trees
+from hck.estimators.training import Solved, Trees, check_size
 from hck.hierarchy import TreePredictor, share_points
+from hck.hierarchy.extremes import extremes, warn_of_rounding
 from hck.losses import (
     OF_CLASSES,
     OF_NUMBERS,
@@ -29,6 +30,9 @@ from hck.losses import (
 from hck.points import Points
 
 Problems = tuple[Problem, ...]
+
+# The largest value that y may have at least and at most: powers and exponentials are taken of it.
+_SIZES = {torch.float64: (1e-100, 1e100), torch.float32: (1e-30, 1e30)}
 
 
 def loss_of_numbers(loss: str | Loss, quantile: float | Sequence[float]) -> list[Loss]:
@@ -65,8 +69,9 @@ def refuse_zero(alpha: float | str) -> None:
         raise ValueError("alpha=0 is for loss='squared' alone: others need an alpha above 0")
 
 
-def stand_in(losses: list[Loss], y: np.ndarray) -> np.ndarray:
+def stand_in(losses: list[Loss], y: np.ndarray, dtype: torch.dtype) -> np.ndarray:
     """What least squares choose a kernel by, for y (n, targets); ValueError for a y that cannot be."""
+    check_size(y, *_SIZES[dtype])
     if len(losses) > 1 and y.shape[1] > 1:
         raise ValueError(f"several quantiles need a single target, but y has {y.shape[1]} columns")
     columns = torch.tensor(y, dtype=torch.float64, device="cpu").T
@@ -152,6 +157,7 @@ class Penalties:
         predictor = joined.predictor()
         if isinstance(predictor, TreePredictor):
             predictor = share_points(predictor, self.points)
+        warn_of_rounding([extremes(predictor, self.points, joined.fitted)])
         left_out = torch.cat(others, 1).cpu() if others else None
         return Solved(predictor, left_out, certificates, joined.fitted.cpu())
 

@@ -43,12 +43,11 @@ class Chosen:
     space: Space  # what can be learned
     theta: np.ndarray  # where in it
     history: list[float]  # of learning by likelihood
-    held: np.ndarray | None = None  # if candidates competed: observations that did not shape the metric
 
     @property
     def compared(self) -> bool:
         """Whether candidates competed."""
-        return self.held is not None
+        return bool(self.selection.candidates)
 
 
 class ProcessChoice(HCKEstimator):
@@ -148,4 +147,4 @@ class ProcessChoice(HCKEstimator):
             found, kernel=kernel, alpha=noise, n_trees=n_trees, leaf_size=leaf_size, rank=rank
         )
         space = Space.of(kernel, noise, scale=unit)
-        return Chosen(kernel, noise, selection, seeds, space, space.start, [], contest.held)
+        return Chosen(kernel, noise, selection, seeds, space, space.start, [])

@@ -18,10 +18,11 @@ from torch import Tensor
 from hck.approximations import Approximation, Iterative
 from hck.approximations.make import for_each_tree
 from hck.backend.checks import check_floats, require
-from hck.estimators.base import device_of
+from hck.estimators.base import MOST_TREES, device_of
 from hck.estimators.gaussian_process import HCKGaussianProcessRegressor
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, assign, described
 from hck.estimators.process_learning import Bounds, ProcessLearning
+from hck.hierarchy.extremes import extremes, warn_of_rounding
 from hck.kernels import Kernel
 from hck.kernels.inputs import real_array
 from hck.persistence.classes import saved
@@ -97,7 +98,7 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         if name not in ("noise", "trend", "normalize_y", "fit_time", "calibrate")
     } | {
         "lengthscale": [Interval(Real, 0, None, closed="neither"), "array-like", None],
-        "n_trees": [Interval(Integral, 1, None, closed="left")],
+        "n_trees": [Interval(Integral, 1, MOST_TREES, closed="both")],
         "rank": [Interval(Integral, 1, None, closed="left")],
         "learn_size": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -187,7 +188,9 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
 
         def condition(approximation: Approximation) -> Process:
             self._check_memory(approximation)
-            return laplace(approximation, y).process()
+            found = laplace(approximation, y)
+            warn_of_rounding([extremes(found.solution.predictor, points, found.mode)])
+            return found.process()
 
         members = for_each_tree(condition, kernel, points, self._settings(self._shape), seeds)
         return kernel, Mixture(members), learned.theta, learned.history
@@ -208,6 +211,17 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         mean : ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
             A tensor on X's device if X is a tensor.
         std : the same, if `return_std`
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessClassifier
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessClassifier("matern52", lengthscale=0.3, optimizer=None, rank=64)
+        >>> _ = process.fit(X, X[:, 0] > 0.5)
+        >>> mean, std = process.predict_latent([[0.5], [9.0]], return_std=True)
+        >>> bool(std[0] < std[1])
+        True
         """
         X = self._validate_new(X)
         found = [self._out(X, torch.stack(each, 1)) for each in zip(*self._latent(X), strict=True)]
@@ -232,6 +246,17 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessClassifier
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessClassifier("matern52", lengthscale=0.3, optimizer=None, rank=64)
+        >>> _ = process.fit(X, X[:, 0] > 0.5)
+        >>> inside, outside = process.predict_proba([[1.0], [9.0]])[:, 1]
+        >>> bool(inside > outside), round(float(outside), 2)  # far away nothing is known
+        (True, 0.5)
         """
         X = self._validate_new(X)
         each = torch.stack([probability(*latent) for latent in self._latent(X)], 1).double().cpu().numpy()
@@ -250,6 +275,15 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         Returns
         -------
         ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessClassifier
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessClassifier("matern52", lengthscale=0.3, optimizer=None, rank=64)
+        >>> process.fit(X, np.where(X[:, 0] > 0.5, "right", "left")).predict([[0.1], [0.9]])
+        array(['left', 'right'], dtype='<U5')
         """
         code = self.predict_proba(X).argmax(1)
         return self.classes_[code]
@@ -274,6 +308,17 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         -------
         value : float
         gradient : ndarray of the shape of theta, if `eval_gradient`
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessClassifier
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessClassifier("matern52", lengthscale=0.3, optimizer=None, rank=64)
+        >>> _ = process.fit(X, X[:, 0] > 0.5)
+        >>> value, gradient = process.log_marginal_likelihood(process.theta_, eval_gradient=True)
+        >>> value < 0, gradient.shape
+        (True, (1, 2))
         """
         check_is_fitted(self, "posteriors_")
         if theta is None and not eval_gradient:
@@ -306,6 +351,16 @@ class HCKGaussianProcessClassifier(ClassifierMixin, ProcessLearning):
         -------
         list of dict
             For each kernel and each parameter's name, an array of its shape.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessClassifier
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessClassifier("matern52", lengthscale=0.3, optimizer=None, rank=64)
+        >>> _ = process.fit(X, X[:, 0] > 0.5)
+        >>> [list(each) for each in process.standard_errors()]  # of each class against all others
+        [['lengthscale', 'scale']]
         """
         check_is_fitted(self, "posteriors_")
         rows = self.theta_ if self.theta_.size else ()

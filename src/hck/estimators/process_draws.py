@@ -1,12 +1,12 @@
 """Draws from a Gaussian process, at given points or as functions."""
 
 from collections.abc import Iterator
-from numbers import Integral
 
 import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from hck.backend.checks import is_whole
 from hck.backend.memory import require_bytes
 from hck.backend.plain import plainly
 from hck.backend.random import as_random
@@ -34,6 +34,16 @@ class ProcessDraws(ProcessPrediction):
         Returns
         -------
         ndarray of shape (len(X), n_samples) or (len(X), n_targets, n_samples); a tensor if X is one
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> process.sample_y([[0.1], [0.2], [0.3]], n_samples=4, random_state=0).shape
+        (3, 4)
         """
         draw = self.sample_posterior if hasattr(self, "posterior_") else self.sample_prior
         return draw(X, n_samples, random_state)
@@ -48,11 +58,20 @@ class ProcessDraws(ProcessPrediction):
         -------
         ndarray of shape (len(X), n_samples) or (len(X), n_targets, n_samples); a tensor on X's device if X is
         a tensor
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> process.sample_prior(X, n_samples=4, random_state=0).shape
+        (60, 4)
         """
         self._validate_params()
         X = self._validate_new(X) if hasattr(self, "posterior_") else self._validate_points(X)
-        _check_count(n_samples, count(X), self._n_targets())
         points, rng = self._points(X), check_random_state(random_state)
+        _check_count(n_samples, len(points), self._n_targets(), points.device)
         kernel = self.kernel_ if hasattr(self, "kernel_") else self._start_kernel(points, 1.0)
         source = self._approximation(kernel, points, rng.randint(2**31 - 1), self._shape, scouting=True)
         number, seed = n_samples * self._n_targets(), int(rng.randint(2**31 - 1))
@@ -84,10 +103,20 @@ class ProcessDraws(ProcessPrediction):
         -------
         ndarray of shape (len(X), n_samples) or (len(X), n_targets, n_samples); a tensor on X's device if X is
         a tensor
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> process.sample_posterior([[0.1], [0.2], [0.3]], n_samples=4, random_state=0).shape
+        (3, 4)
         """
         X, seed = self._validate_new(X), int(check_random_state(random_state).randint(2**31 - 1))
         random = as_random(seed)
-        _check_count(n_samples, count(X), self._n_targets())
+        _check_count(n_samples, count(X), self._n_targets(), self._trained_points().device)
         features = self._trend(X)
         drawn = self.posterior_.sample(X, features, n_samples, random.child(0))
         if observed:
@@ -141,7 +170,8 @@ class ProcessDraws(ProcessPrediction):
         check_is_fitted(self, "posterior_")
         for name, value in (("n_samples", n_samples), ("n_waves", n_waves)):
             _check_whole(name, value)
-        _check_count(n_samples, len(self.posterior_.members[0].y), self._n_targets())
+        n, device = len(self.posterior_.members[0].y), self._trained_points().device
+        _check_count(n_samples, n, self._n_targets(), device)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         return DrawnFunctions(self, self.posterior_.functions(int(n_samples), as_random(seed), int(n_waves)))
 
@@ -167,7 +197,7 @@ class DrawnFunctions:
 
     def __getitem__(self, number: int) -> "DrawnFunction":
         """One of them."""
-        if not isinstance(number, Integral) or not -len(self) <= number < len(self):
+        if not is_whole(number) or not -len(self) <= number < len(self):
             raise IndexError(f"there are {len(self)} functions, numbered from 0, got {number!r}")
         return DrawnFunction(self._model, self._drawn.take(int(number) % len(self)))
 
@@ -189,18 +219,19 @@ class DrawnFunction:
 def _values(model: ProcessDraws, drawn: MixtureFunctions, X: PointsLike) -> Predictions:
     with plainly():
         X = model._validate_new(X)
-        _check_count(len(drawn.which), count(X), model._n_targets())
+        _check_count(len(drawn.which), count(X), model._n_targets(), model._trained_points().device)
         features = model._trend(X)
         return model._out(X, model._restore(features, drawn(X, features), axis=-2))
 
 
 def _check_whole(name: str, value: object) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+    if not is_whole(value) or value < 1:
         raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
 
 
-def _check_count(n_samples: object, points: int, targets: int) -> None:
+def _check_count(n_samples: object, points: int, targets: int, device: torch.device) -> None:
     _check_whole("n_samples", n_samples)
     needed = 24.0 * int(n_samples) * points * targets  # type: ignore[call-overload]  # which is whole
     what = f"drawing {n_samples} functions at {points} points"
-    require_bytes(needed, torch.device("cpu"), what, "draw fewer of them at once")
+    for place in {device, torch.device("cpu")}:  # where they are drawn, and where they go
+        require_bytes(needed, place, what, "draw fewer of them at once")

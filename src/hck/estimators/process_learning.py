@@ -14,8 +14,9 @@ from hck.approximations import Approximation
 from hck.backend.memory import require_bytes, resolve_budget
 from hck.estimators.base import FEW
 from hck.estimators.process_choice import FEWEST, Chosen, ProcessChoice
+from hck.estimators.training import check_size
 from hck.kernels import Kernel, make_kernel
-from hck.kernels.inputs import real_array
+from hck.kernels.inputs import positive, real_array
 from hck.partition import Tree, leaf_size_for
 from hck.points import Points, VectorPoints
 from hck.preparation.trend import Trend
@@ -26,6 +27,8 @@ from hck.selection.likelihood import standard_errors, start_lengthscales
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_LARGEST = 300.0  # of a parameter's logarithm, in size: then it and its square are finite
 
 Bounds: TypeAlias = dict[str, str | tuple[float, float]]  # of parameters by name; "fixed": not learned
 
@@ -53,19 +56,14 @@ class ProcessLearning(ProcessChoice):
             scale = start_lengthscales(points)
             scale = self._clip("lengthscale", scale if self.ard else np.exp(np.log(scale).mean()))
         elif self.ard and np.ndim(scale) == 0:
-            scale = np.full(d, scale, dtype=float)
+            scale = np.full(d, float(positive("lengthscale", scale)))
         return self._clip("scale", spread) * make_kernel(name, scale)
 
-    def _variance(self, y: Tensor) -> float:
-        """The variance of targets, of several the mean; ValueError if it overflows, or what is made of it."""
-        columns = [y] if y.ndim == 1 else list(y.unbind(1))
-        variance = sum(float(each.var(correction=0)) for each in columns) / len(columns)
-        if not variance < 1e-6 * torch.finfo(self._dtype()).max:
-            raise ValueError(
-                f"y is too large: its variance, {variance:.2g}, and what is computed of it overflow "
-                f"dtype={self.dtype!r}. Scale y, or use dtype='float64'"
-            )
-        return variance or 1.0
+    def _check_size(self, y: np.ndarray, alone: bool = True) -> None:
+        """Raise ValueError for targets of which variances overflow or, if there are no others, underflow."""
+        precision = torch.finfo(self._dtype())
+        least = 1e8 * precision.tiny**0.5 if alone else 0.0
+        check_size(y, least, 1e-3 * precision.max**0.5)
 
     def _clip(self, name: str, value: float | np.ndarray) -> Any:
         """The default of a parameter, within the bounds that it has."""
@@ -76,7 +74,7 @@ class ProcessLearning(ProcessChoice):
 
     def _settle_parameters(self, data: Observations, rng: np.random.RandomState) -> Chosen:
         """Kernel, noise and sizes: by a comparison of candidates, or by likelihood."""
-        spread = self._variance(data.y)
+        spread = float(data.y.reshape(len(data), -1).var(0, correction=0).mean()) or 1.0
         if data.noise is None and len(data) >= FEWEST and self._chooses():
             return self._choose(data, rng)
         start = self._starting_noise()
@@ -155,11 +153,24 @@ class ProcessLearning(ProcessChoice):
         -------
         value : float
         gradient : ndarray of shape (n_parameters,), if `eval_gradient`
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> process.theta_names_
+        ['lengthscale[0]', 'scale', 'noise']
+        >>> value, gradient = process.log_marginal_likelihood(process.theta_, eval_gradient=True)
+        >>> bool(gradient[-1] < 0)  # less noise would be likelier
+        True
         """
         check_is_fitted(self, "posterior_")
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
-        theta = self.theta_ if theta is None else real_array(theta)
+        theta = self.theta_ if theta is None else _check_theta(theta)
         data = self._training_data()
         found = [
             evaluate(self._space, member.source, data, theta, self.jitter, eval_gradient)
@@ -184,6 +195,16 @@ class ProcessLearning(ProcessChoice):
         -------
         dict
             For each parameter's name, an array of its shape.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> list(process.standard_errors())
+        ['lengthscale', 'scale', 'noise']
         """
         check_is_fitted(self, "posterior_")
         if not len(self.theta_):
@@ -192,7 +213,18 @@ class ProcessLearning(ProcessChoice):
         return self._space.split(standard_errors(lambda theta: slope(theta)[1], self.theta_, step))
 
     def plot_history(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the objective at each step of learning; returns matplotlib's axes."""
+        """Draw the objective at each step of learning; returns matplotlib's axes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, max_iter=5)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> process.plot_history().get_xlabel()
+        'step'
+        """
         from hck.plotting import plot_learning  # which needs matplotlib
 
         check_is_fitted(self, "history_")
@@ -225,7 +257,9 @@ class ProcessLearning(ProcessChoice):
         """The units of targets: shape (n_targets,)."""
         check_is_fitted(self, "posterior_")
         units = self._own_units()
-        return np.ones(self.posterior_.members[0].outputs) if units is None else np.atleast_1d(units.scale)
+        return (
+            np.ones(self.posterior_.members[0].outputs) if units is None else np.array(units.scale, ndmin=1)
+        )
 
     def _restore_training(self, values: Tensor) -> np.ndarray:
         """Values at the training points with what the trend took away."""
@@ -249,3 +283,14 @@ class ProcessLearning(ProcessChoice):
         first = self.posterior_.members[0]
         noise = first.noise if np.ndim(self.noise_) else None
         return Observations(first.source.points, first.observations, first.features, noise)
+
+
+def _check_theta(theta: ArrayLike) -> np.ndarray:
+    """Logarithms of parameters, or a ValueError."""
+    given = real_array(theta)
+    wrong = given[~(np.abs(given) < _LARGEST)]
+    if wrong.size:
+        raise ValueError(
+            f"theta are logarithms of parameters, between -{_LARGEST:g} and {_LARGEST:g}, got {wrong[0]}"
+        )
+    return given

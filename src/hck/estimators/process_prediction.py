@@ -3,10 +3,13 @@
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from hck import metrics
+from hck.conformal import LeftOutErrors, check_level
+from hck.estimators.intervals import around
 from hck.estimators.parameters import Predictions
 from hck.estimators.process_learning import ProcessLearning
 from hck.estimators.slopes import by_columns, check_slopes
@@ -26,7 +29,12 @@ class ProcessPrediction(ProcessLearning):
     # Predictions ------------------------------------------------------------------------------------
 
     def predict(
-        self, X: PointsLike, return_std: bool = False, return_cov: bool = False, observed: bool = False
+        self,
+        X: PointsLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        observed: bool = False,
+        interval: float | None = None,
     ) -> Predictions:
         """Predict, with the uncertainty if asked for.
 
@@ -44,15 +52,41 @@ class ProcessPrediction(ProcessLearning):
             some thousands of points at most.
         observed : bool, default=False
             Whether the uncertainty is that of new observations, with noise, or that of the function.
+        interval : float, default=None
+            The share of new observations, such as 0.9, that intervals around the mean should hold; of several
+            targets, each for itself. They reach as many standard deviations of observations to both sides as
+            left-out training observations ask for (docs/uncertainty.md), so that they hold as many where
+            errors are not Gaussian. Where these are too few for a level, intervals are a Gaussian's, or reach
+            to the largest of them.
 
         Returns
         -------
         mean : ndarray of shape (n_samples,) or (n_samples, n_targets); a tensor on X's device if X is one
         std : the same, if `return_std`
         cov : of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets), if `return_cov`
+        lower, upper : like mean, if `interval` is given
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> mean, std = process.predict([[0.5], [9.0]], return_std=True)  # of the function
+        >>> _, wider = process.predict([[0.5], [9.0]], return_std=True, observed=True)  # of observations
+        >>> bool(std[0] < std[1]), (std < wider)
+        (True, array([ True,  True]))
+        >>> mean, lower, upper = process.predict([[0.5], [9.0]], interval=0.9)  # of observations
+        >>> bool(lower[0] < np.sin(3.0) < upper[0])
+        True
         """
-        if return_std and return_cov:
-            raise ValueError("ask for return_std or for return_cov, not for both")
+        if bool(return_std) + bool(return_cov) + (interval is not None) > 1:
+            raise ValueError("ask for one of return_std, return_cov and interval, not for several")
+        if interval is not None:
+            reach = self._reach(interval)
+            mean, std = self.predict(X, return_std=True, observed=True)
+            return around(mean, std * (std.new_tensor(reach) if isinstance(std, Tensor) else reach))
         X = self._validate_new(X)
         posterior, features, verbose = self.posterior_, self._trend(X), bool(self.verbose)
         noise = self._noise_of_new() if observed and (return_std or return_cov) else 0.0
@@ -65,6 +99,23 @@ class ProcessPrediction(ProcessLearning):
             cov.diagonal(dim1=0, dim2=1).add_(noise)
             return self._out(X, self._restore(features, mean)), self._out(X, self._stretch(cov, 2))
         return self._out(X, self._restore(features, posterior.predict(X, features, verbose)))
+
+    def _reach(self, level: float) -> np.ndarray:
+        """How many standard deviations of observations intervals reach to both sides: () or (targets,)."""
+        check_is_fitted(self, "posterior_")
+        check_level(level)
+        sizes, gaussian = self.posterior_.standardised, np.asarray(ndtri((1 + level) / 2))
+        if sizes is None:
+            return gaussian
+        each = sizes.double().cpu().numpy().reshape(len(sizes), -1)
+        found = LeftOutErrors(each, held=self._held()).threshold(level)
+        largest = np.where(np.isfinite(each), each, 0.0).max(0)
+        found = np.where(np.isfinite(found), found, np.maximum(largest, gaussian))
+        return found[0] if sizes.ndim == 1 else found
+
+    def _held(self) -> np.ndarray | None:
+        """Observations that did not shape the metric, if others did."""
+        return getattr(getattr(self, "selection_", None), "held", None)  # earlier versions lack it
 
     def predict_gradient(self, X: PointsLike, return_std: bool = False) -> Predictions:
         """The gradient of the function by x, trend included, in closed form, in the units that X and y have.
@@ -90,7 +141,7 @@ class ProcessPrediction(ProcessLearning):
         ------
         NoGradientError
             If there is no gradient: see `return_std`; for sparse points and objects; for trends that are
-            functions, for tapered kernels, and for functions as kernels that torch cannot differentiate.
+            functions, and for functions as kernels that torch cannot differentiate.
 
         Examples
         --------
@@ -141,6 +192,17 @@ class ProcessPrediction(ProcessLearning):
         -------
         mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
         std : the same, if `return_std`
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> mean, std = process.loo_predict(return_std=True)
+        >>> float(np.mean(np.abs(mean - np.sin(6 * X[:, 0])) < 2 * std)) > 0.9
+        True
         """
         check_is_fitted(self, "posterior_")
         left_out = self.posterior_.leave_one_out()
@@ -155,6 +217,16 @@ class ProcessPrediction(ProcessLearning):
         dict
             "rmse"; "lpd", the mean log predictive density; "crps"; and "coverage" of 95 % intervals: numbers
             or, of several targets, arrays with one for each.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKGaussianProcessRegressor
+        >>> X = np.linspace(0, 1, 60)[:, None]
+        >>> process = HCKGaussianProcessRegressor("matern52", lengthscale=0.3, noise=0.01, optimizer=None)
+        >>> _ = process.fit(X, np.sin(6 * X[:, 0]))
+        >>> list(process.loo_metrics())
+        ['rmse', 'lpd', 'crps', 'coverage']
         """
         mean, std = self.loo_predict(return_std=True)
         if not np.isfinite(std).all():

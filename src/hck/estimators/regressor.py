@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, _fit_context
-from sklearn.utils import Tags, check_array
+from sklearn.metrics import d2_pinball_score
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
@@ -37,7 +38,7 @@ from hck.estimators.penalised import (
 )
 from hck.estimators.ridge import SAVED
 from hck.estimators.slopes import chained, forest_slopes
-from hck.estimators.updating import check_updatable
+from hck.estimators.updating import check_targets, check_updatable, still_held
 from hck.losses import Loss, Quantile
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
@@ -160,7 +161,7 @@ class HCKRegressor(RegressorMixin, OnlineRidge):
         if not is_squared(losses):
             refuse_zero(self.alpha)
             problems = partial(problems_of_numbers, losses, observed)
-            targets = stand_in(losses, observed)
+            targets = stand_in(losses, observed, self._dtype())
         fitted = self._train(X, given, targets, sample_weight, targets, problems)
         self._keep(fitted)
         self._one_target = y.ndim == 1 and self.forest_.columns == 1
@@ -168,7 +169,10 @@ class HCKRegressor(RegressorMixin, OnlineRidge):
         several = _are_quantiles(fitted.losses)
         self.crossing_ = _crossing(values + self.intercept_) if several and values is not None else 0.0
         others = None if several or fitted.left_out is None else self._observable(fitted.left_out)
-        self._left_out_errors = regression_errors(observed[weighed.rows], others, weighed.weights)
+        self._left_out_errors = None
+        if others is not None:
+            held = fitted.selection.held
+            self._left_out_errors = regression_errors(observed[weighed.rows], others, weighed.weights, held)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -207,12 +211,12 @@ class HCKRegressor(RegressorMixin, OnlineRidge):
     def _errors_of(
         self, targets: np.ndarray, left_out: np.ndarray, weight: np.ndarray | None
     ) -> LeftOutErrors:
-        return LeftOutErrors(targets - left_out, weight)
+        return regression_errors(targets, left_out, weight, still_held(self, self._online))
 
     def _right_sides(self, y: TargetsLike) -> Tensor:
         if np.size(y) == 0:
             return self._centred(np.zeros((0, len(self.intercept_))))
-        y = as_targets(check_array(to_host(y), ensure_2d=False, dtype=None, estimator=self))
+        y = check_targets(self, y)
         return self._centred(y.reshape(len(y), -1))
 
     def predict(self, X: PointsLike, interval: float | None = None) -> Predictions:
@@ -312,6 +316,31 @@ class HCKRegressor(RegressorMixin, OnlineRidge):
         """Other than the squared one."""
         return getattr(self, "losses_", [])  # which models of earlier versions lack
 
+    def score(self, X: PointsLike, y: TargetsLike, sample_weight: Weights = None) -> float:
+        """R² of predictions, the mean over targets; of several quantiles how much better than constants.
+
+        That is D², 1 − loss/loss of the best constant, of the loss of each quantile; the mean over them.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        losses, y = self._losses(), as_targets(to_host(y))
+        if not _are_quantiles(losses):
+            return float(super().score(X, y, sample_weight))
+        predicted = to_host(self.predict(X)).T
+        each = [
+            d2_pinball_score(y, values, alpha=loss.level, sample_weight=sample_weight)
+            for values, loss in zip(predicted, losses, strict=True)
+        ]
+        return float(np.mean(each))
+
     def loo_predict(self) -> np.ndarray:
         """Each training target predicted from all others, in closed form; the mean over trees.
 
@@ -323,6 +352,16 @@ class HCKRegressor(RegressorMixin, OnlineRidge):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets)
             Without points of weight 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKRegressor
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> y = np.sin(6 * X[:, 0])
+        >>> model = HCKRegressor("matern32", lengthscale=0.5, alpha=0.01, rank=16).fit(X, y)
+        >>> float(np.abs(model.loo_predict() - y).max()) < 0.1
+        True
         """
         values = self._observable(self._left_out_values())
         return values[:, 0] if self._one_target else values

@@ -2,8 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -24,7 +25,7 @@ from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget
 from hck.backend.reuse import reusing
 from hck.conformal import LeftOutErrors
-from hck.estimators.base import HCKEstimator
+from hck.estimators.base import MOST_TREES, HCKEstimator
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, Weights, assign
 from hck.estimators.penalised import Penalties, Problems, warn_unless_converged
 from hck.estimators.training import (
@@ -93,6 +94,7 @@ class RidgeEstimator(HCKEstimator):
     _weight: np.ndarray | None
     _targets: np.ndarray  # (points that count, columns), without the intercept; earlier versions lack it
     _takes_values = True
+    _blends = True  # several candidates may share the trees
     _loss: ClassVar[str]  # by which candidates are compared: of `hck.selection.loss.LOSSES`
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -103,7 +105,7 @@ class RidgeEstimator(HCKEstimator):
         "scale": [StrOptions({"auto", "standard", "minmax"}), None],
         "fit_time": [StrOptions({"fast", "balanced", "best"}), Interval(Real, 0, None, closed="neither")],
         "leave_one_out": ["boolean"],
-        "n_trees": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "n_trees": [StrOptions({"auto"}), Interval(Integral, 1, MOST_TREES, closed="both")],
         "rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     }
 
@@ -151,7 +153,7 @@ class RidgeEstimator(HCKEstimator):
         """
         with torch.no_grad(), reusing():
             points, rng = self._points(X), check_random_state(self.random_state)
-            weighed = weigh(targets, check_sample_weight(sample_weight, len(points)))
+            weighed = weigh(targets, check_sample_weight(sample_weight, len(points)), self._dtype())
             points = self._counting(points, weighed)
             scaled = scale(points, self._scale_kind(), self.scale == "auto", self._dtype(), self._ties())
             scaled = replace(scaled, points=own(scaled.points, given))
@@ -167,12 +169,13 @@ class RidgeEstimator(HCKEstimator):
                 if (found := settle(made, selection, self._given(), contest)) is not None:
                     equations = Penalties(scaled.points, found[0], self.leave_one_out)
                     weighed, selection = replace(weighed, intercept=equations.intercept), found[1]
-            seeds = rng.randint(2**31 - 1, size=int(selection.n_trees)).tolist()
-            shape, others = selection.shape, selection.blend[1:]
-            trained = [self._train_trees(equations, selection, shape, seeds)]
-            if trained[0].left_out is not None:
-                trained += [self._train_trees(equations, other, shape, seeds) for other in others]
-            whole = blend(trained, selection.blend, weighed)
+            seeds = iter(rng.randint(2**31 - 1, size=int(selection.n_trees)).tolist())
+            parts: Sequence[Selection | Candidate] = selection.blend or [selection]
+            trained = [
+                self._train_trees(equations, each, selection.shape, list(islice(seeds, each.n_trees)))
+                for each in parts
+            ]
+            whole = blend(trained, [each.weight for each in selection.blend])
             return Fitted(whole, weighed, scaled.scaling, selection, equations.losses)
 
     def _contest(
@@ -193,8 +196,7 @@ class RidgeEstimator(HCKEstimator):
             None if isinstance(value, str) else value for value in (self.n_trees, self.rank, self.alpha)
         )
         n_trees = 1 if self._is_fixed() else n_trees
-        blends = self.fit_time == "best" and self.leave_one_out and self.approximation == "hierarchical"
-        blends = blends and self.loss == "squared"
+        blends = self._blends and self.approximation == "hierarchical" and self.loss == "squared"
         kernel = given_kernel(self._base_kernel(), self.lengthscale)
         return Given(kernel, None if alpha is None else float(alpha), rank, n_trees, blends)
 

@@ -7,13 +7,19 @@ and evaluations take these models as its own.
 import sys
 from collections import Counter
 from collections.abc import Hashable, Mapping
+from numbers import Real
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from hck.backend.checks import is_whole
 from hck.estimators.classifier import HCKClassifier
 from hck.estimators.gaussian_process import HCKGaussianProcessRegressor
 from hck.estimators.regressor import HCKRegressor
+from hck.estimators.training import check_size
+from hck.kernels.inputs import object_array
+from hck.points import as_points
+from hck.preparation.coding import as_labels, as_targets
 
 Features: TypeAlias = Mapping[Hashable, float]
 
@@ -29,10 +35,12 @@ class _Stream:
     _role: ClassVar[str]  # of river's base classes
 
     def __init__(self, model: Any, first: int, again: float | None, window: int | None) -> None:
-        if first < 2 or (window is not None and window < first) or (again is not None and again <= 1):
+        whole = is_whole(first) and (window is None or is_whole(window))
+        real = again is None or (isinstance(again, Real) and bool(again > 1))
+        if not (whole and real and first >= 2 and (window is None or window >= first)):
             raise ValueError(
-                f"first must be at least 2, window at least as much, and again more than 1: got "
-                f"first={first}, window={window}, again={again}"
+                "first must be a whole number, at least 2, window one that is at least as much, and again a "
+                f"number above 1: got first={first!r}, window={window!r}, again={again!r}"
             )
         self.model, self.first, self.again, self.window = model, first, again, window
         self.names: list[Hashable] | None = None
@@ -45,17 +53,25 @@ class _Stream:
 
     def learn_one(self, x: Features, y: Any) -> None:
         """Take in an observation: without a refit, unless there are many more than at the last one."""
-        if self.names is None:
-            self.names = sorted(x, key=str)
-        row = self._row(x)
+        names = sorted(x, key=str) if self.names is None and isinstance(x, Mapping) else self.names
+        row, y = self._row(x, names), self._target(y)
         if self._is_fitted:
             self._take_in(row, y)
+        self.names = names
         self._rows.append(row)
         self._seen.append(y)
         self._drop_old()
         if len(self._rows) >= (self._again_at if self._is_fitted else self.first) and self._can_fit():
             self.model.fit(np.array(self._rows), np.array(self._seen))
             self._fitted_to = len(self._rows)
+
+    def _target(self, y: Any) -> Any:
+        """A number that can be learned from; ValueError if it is none."""
+        found = as_targets([y])
+        if found.ndim > 1 or not np.isfinite(found).all():
+            raise ValueError(f"the target of a stream must be a finite number, got {y!r}")
+        check_size(found)
+        return float(found[0])
 
     def _take_in(self, row: list[float], y: Any) -> None:
         self.model.partial_fit(np.array([row]), np.array([y]))
@@ -79,18 +95,21 @@ class _Stream:
     def _again_at(self) -> float:
         return np.inf if self.again is None else self.again * self._fitted_to
 
-    def _row(self, x: Features) -> list[float]:
+    def _row(self, x: Features, names: list[Hashable] | None) -> list[float]:
         """Features in the order of their names; 0 where one is missing, and those that are new left out."""
+        if not isinstance(x, Mapping):
+            raise TypeError(f"a point of a stream is a dict of features by name, got {type(x).__name__}")
         try:
-            row = [float(x.get(name, 0.0)) for name in self.names or ()]
-        except (TypeError, ValueError):
+            row = [float(x.get(name, 0.0)) for name in names or ()]
+        except (TypeError, ValueError, OverflowError):
             row = [np.nan]
-        if not np.isfinite(row).all():
-            raise ValueError(f"features of a stream must be finite numbers, got {dict(x)}")
+        if not row or not np.isfinite(row).all():
+            raise ValueError(f"features of a stream must be finite numbers, at least one, got {dict(x)}")
+        as_points(np.array([row]))  # or an error
         return row
 
     def _array(self, x: Features) -> np.ndarray:
-        return np.array([self._row(x)])
+        return np.array([self._row(x, self.names)])
 
 
 class StreamingRegressor(_Stream):
@@ -160,6 +179,11 @@ class StreamingClassifier(_Stream):
         window: int | None = None,
     ) -> None:
         super().__init__(HCKClassifier(fit_time="fast") if model is None else model, first, again, window)
+
+    def _target(self, y: Any) -> Any:
+        """A label that can stand beside those before; ValueError if it cannot."""
+        as_labels(object_array([*self._seen[-1:], y]))
+        return y
 
     def _take_in(self, row: list[float], y: Any) -> None:
         classes = self.model.classes_

@@ -17,18 +17,20 @@ from hck.approximations import Approximation, Predictor
 from hck.estimators.parameters import Weights
 from hck.hierarchy import TreePredictor, share_points
 from hck.hierarchy.extremes import extremes, warn_of_rounding
+from hck.kernels.inputs import refuse_times
 from hck.losses import Certificate
 from hck.losses import Loss as PointLoss
 from hck.points import Points
 from hck.preparation.arrays import to_host
 from hck.preparation.scaling import Scaling, other_units
 from hck.preparation.ties import Ties
-from hck.selection import Candidate, Observations, Selection
+from hck.selection import Observations, Selection
 from hck.selection.isotropic import Units
-from hck.selection.left_out import blend_weights
 from hck.selection.loss import InUnits, Loss
 
-_LARGEST = 1e151  # targets, of which squares are summed
+_LARGEST, _LEAST = 1e151, 1e-145  # targets, of which squares are summed
+_LEAST_SINGLE = 1e-30  # in float32, of which digits would be lost
+_WEIGHTS = 1e-100, 1e100  # the largest weight
 
 
 @dataclass(frozen=True)
@@ -75,29 +77,42 @@ def check_sample_weight(weight: Weights, n: int) -> Tensor | None:
     if weight is None:
         return None
     array = to_host(weight)
+    refuse_times(array, "sample_weight")
     array = _check_sample_weight(array, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
     if not array.any():
         raise ValueError("all sample weights are zero: at least one point must count")
+    if not _WEIGHTS[0] <= array.max() <= _WEIGHTS[1]:
+        size = "large" if array.max() > 1 else "small"
+        raise ValueError(
+            f"sample weights are too {size}: the largest is {array.max():.2g}. Divide them by their largest, "
+            "and alpha, if it is given, too"
+        )
     return torch.tensor(array, dtype=torch.float64, device="cpu")
 
 
-def weigh(targets: np.ndarray, weight: Tensor | None) -> Weighed:
-    """Centre the targets (n, columns); a point that counts for nothing is not there."""
+def weigh(targets: np.ndarray, weight: Tensor | None, dtype: torch.dtype = torch.float64) -> Weighed:
+    """Centre the targets (n, columns), to be worked on as `dtype`; what counts for nothing is not there."""
     y, rows = torch.tensor(targets, dtype=torch.float64, device="cpu"), np.arange(len(targets))
     if weight is not None and (weight == 0).any():
         kept = weight.nonzero().squeeze(1)
         y, weight, rows = y[kept], weight[kept], kept.numpy()
-    check_size(y)
+    check_size(y, _LEAST_SINGLE if dtype == torch.float32 else _LEAST)
     intercept = y.mean(0) if weight is None else weight @ y / weight.sum()
     return Weighed(rows, y - intercept, intercept, weight)
 
 
-def check_size(y: Tensor) -> None:
-    """Raise ValueError for targets whose squares overflow."""
-    if not float(y.abs().max()) < _LARGEST:
+def check_size(y: np.ndarray | Tensor, least: float = 0.0, most: float = _LARGEST) -> None:
+    """Raise ValueError for targets of which squares overflow, or underflow unless all are 0."""
+    largest = float(abs(y).max())
+    if not largest <= most:
         raise ValueError(
-            f"y is too large: got {float(y.abs().max()):.2g}, where squares of more than {_LARGEST:.0e} "
-            "overflow. Scale y"
+            f"y is too large: got {largest:.2g}, where squares of more than {most:.0e} overflow. Scale y"
+            + (", or use dtype='float64'" if most < 1e38 else "")
+        )
+    if 0 < largest < least:
+        raise ValueError(
+            f"y is too small: its largest value is {largest:.2g}, and below {least:.0e} digits are lost. "
+            "Scale y"
         )
 
 
@@ -186,24 +201,16 @@ def _mean(values: list[Tensor | None]) -> np.ndarray | None:
     return torch.stack(known).mean(0).numpy() if known else None
 
 
-def blend(trained: list[Ensemble], candidates: list[Candidate], weighed: Weighed) -> Ensemble:
-    """A mean of what was trained with several candidates, which are given their weights in it.
-
-    The weights are those that predict left-out observations best.
-    """
+def blend(trained: list[Ensemble], weights: list[float]) -> Ensemble:
+    """A mean of what was trained with several candidates, by their weights."""
     if len(trained) == 1:
         return trained[0]
-    known = [each.left_out for each in trained if each.left_out is not None]
-    shares = blend_weights(known, weighed.y.numpy(), weighed.weight)
-    for candidate, share in zip(candidates, shares, strict=True):
-        candidate.weight = float(share)
-    kept = [(each, float(share)) for each, share in zip(trained, shares, strict=True) if share > 0]
-    if len(kept) == 1:
-        return kept[0][0]
+    pairs = list(zip(trained, weights, strict=True))
+    known = [share * each.left_out for each, share in pairs if each.left_out is not None]
     return Ensemble(
-        [member for each, _ in kept for member in each.members],
-        np.sum([share * other for other, share in zip(known, shares, strict=True) if share > 0], axis=0),
-        [share / len(each.members) for each, share in kept for _ in each.members],
+        [member for each in trained for member in each.members],
+        np.sum(known, axis=0) if len(known) == len(trained) else None,
+        [share / len(each.members) for each, share in pairs for _ in each.members],
     )
 
 

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from sklearn.utils import check_array
 from torch import Tensor
 
-from hck.backend.checks import require
+from hck.backend.checks import is_whole, require
 from hck.backend.memory import require_bytes
 from hck.estimators.base import HCKEstimator
 from hck.hierarchy import Blueprint
@@ -17,6 +18,8 @@ from hck.online import Habit, State
 from hck.online.read import inverse_diagonal
 from hck.partition import Landmarks, Tree, known_partitions
 from hck.partition.hyperplane import HyperplaneCutter
+from hck.preparation.arrays import TargetsLike, to_host
+from hck.preparation.coding import as_targets
 
 _FEW = 1000  # observations whose left-out loss is compared
 _OF_UPDATES = ("_online", "_first_new", "_n_recent", "_grown_by", "_unit_weight")  # attributes
@@ -55,12 +58,17 @@ def oldest(n: int, indices: ArrayLike | None, keep: int | None) -> np.ndarray:
     """The positions that `forget` means: those that are named, or all but the newest `keep`."""
     if (indices is None) == (keep is None):
         raise ValueError("say which observations to forget: give either indices or keep")
-    if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int | np.integer) or keep < 1):
+    if keep is not None and (not is_whole(keep) or keep < 1):
         raise ValueError(f"keep must be a whole number, at least 1, got {keep!r}")
     found = positions_of(indices, n) if keep is None else np.arange(max(0, n - int(keep)))  # type: ignore[arg-type]
     if len(found) == n:
         raise ValueError(f"all {n} observations cannot be forgotten: at least one must stay")
     return found
+
+
+def check_targets(model: HCKEstimator, y: TargetsLike) -> np.ndarray:
+    """Targets (m,) or (m, targets) in place of others, as float64; ValueError for bad ones."""
+    return check_array(as_targets(to_host(y)), ensure_2d=False, input_name="y", estimator=model)
 
 
 def check_updatable(model: HCKEstimator) -> None:
@@ -111,6 +119,15 @@ def start(
     what = f"what updates of {tree.n_points} points change"
     require_bytes(numbers * noise.element_size(), source.points.device, what, "lower rank or leaf_size")
     return State.of(source, rank, habit, b, noise)
+
+
+def still_held(model: Any, states: Sequence[State]) -> np.ndarray | None:
+    """Observations that shaped no metric: of those of the fit the same as then, and all that came later."""
+    held = getattr(getattr(model, "selection_", None), "held", None)  # models of earlier versions lack it
+    if held is None:
+        return None
+    numbers = states[0].ledger.numbers
+    return np.flatnonzero(np.isin(numbers, held) | (numbers >= model._first_new))
 
 
 class Trees(Sequence[Tree]):

@@ -37,6 +37,13 @@ class Options:
         Whether a small part is enough, to see that everything works: about a minute on two cores.
     data : tuple of str
         The data sets, where an experiment is for several; none for all that are at hand.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hck.experiments import Options
+    >>> Options(Path("results"), quick=True).device
+    'cpu'
     """
 
     folder: Path
@@ -52,6 +59,13 @@ class Experiment:
     Its files have its name. `plan` tells the points to measure, each as settings; `measure` makes records of
     a point, to which the settings are added; all values are text or numbers. `draw` makes a figure of all
     records.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hck.experiments import EXPERIMENTS, Options
+    >>> EXPERIMENTS["fig3"].path(Options(Path("results"), quick=True)).name
+    'fig3-quick.csv'
     """
 
     name: str

@@ -47,6 +47,16 @@ class Blueprint:
         W_i = C_i⁻¹ K(Z_i, Z_p) C_p⁻ᵀ              inner node i with parent p
         V_j = K(X_j, Z_p) C_p⁻ᵀ                    leaf j with parent p
         D_j = K(X_j, X_j) − V_j V_jᵀ
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.hierarchy import Blueprint
+    >>> from hck.settings import Settings
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> blueprint = Blueprint.of("gaussian", x, Settings(rank=10), generator=0)
+    >>> blueprint.layout.tree.n_leaves, blueprint.rank
+    (8, 10)
     """
 
     kernel: Kernel
@@ -66,6 +76,7 @@ class Blueprint:
 
     @property
     def rank(self) -> int:
+        """The most landmarks of a node."""
         return self.landmarks.rank
 
     @classmethod
@@ -278,7 +289,7 @@ def check_noise(noise: float | Tensor, n: int, dtype: torch.dtype, device: torch
 def resolve_jitter(jitter: float | None, kernel: Kernel, points: Points) -> float:
     """λ': what is given, or else a part of the mean of k(x, x)."""
     if jitter is not None:
-        return jitter
+        return float(jitter)
     return DEFAULT_JITTER[points.dtype] * mean_variance(kernel, points)
 
 

@@ -18,7 +18,20 @@ _MOST = 1e6  # of weights from files
 
 
 class Predictor(Protocol):
-    """x ↦ k̃(x, X) w for weights w and some kernel k̃, at any points."""
+    """x ↦ k̃(x, X) w for weights w and some kernel k̃, at any points.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> made = make_approximation("hierarchical", "matern52", x, rank=10, generator=0)
+    >>> predictor, _ = made.ridge(1e-3, torch.sin(x[:, 0]))
+    >>> predictor([[0.5]]).round(decimals=2)
+    tensor([[0.4800]], dtype=torch.float64)
+    >>> predictor.slope([[0.5]]).shape
+    torch.Size([1, 1, 1])
+    """
 
     def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         """The values at new points: shape (points, columns)."""
@@ -45,7 +58,19 @@ def _is_light(forest: "Forest", x: PointsLike, verbose: bool = False) -> bool:
 
 @dataclass
 class Forest:
-    """x ↦ the mean of functions that were trained with different trees."""
+    """x ↦ the mean of functions that were trained with different trees.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.hierarchy import Forest
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> trees = [make_approximation("hierarchical", "matern52", x, rank=10, generator=k) for k in range(2)]
+    >>> forest = Forest([tree.ridge(1e-3, torch.sin(x[:, 0]))[0] for tree in trees])
+    >>> bool((forest(x) == (forest.members[0](x) + forest.members[1](x)) / 2).all())
+    True
+    """
 
     members: list[Predictor]
     weights: list[float] | None = None  # of a weighted mean; 1 in all
@@ -89,7 +114,25 @@ class Forest:
 
 
 def share_points(predictor: TreePredictor, points: Points) -> TreePredictor:
-    """The same function, which refers to the training points as they came instead of to a copy of its own."""
+    """The same function, which refers to the training points as they came instead of to a copy of its own.
+
+    Parameters
+    ----------
+    predictor : TreePredictor
+    points : Points
+        The training points, in their original order.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.hierarchy import HierarchicalKernel, share_points
+    >>> from hck.points import as_points
+    >>> points = as_points(torch.linspace(0, 1, 100, dtype=torch.float64)[:, None])
+    >>> predictor = HierarchicalKernel.build("gaussian", points, rank=10, generator=0).extend(torch.ones(100))
+    >>> shared = share_points(predictor, points)
+    >>> shared.points is points, bool((shared([[0.5]]) == predictor([[0.5]])).all())
+    (True, True)
+    """
     order, landmarks = predictor.tree.order, predictor.landmarks
     if landmarks.points is predictor.points:
         blocks = landmarks.blocks

@@ -106,6 +106,7 @@ class HierarchicalKernel:
 
     @property
     def kernel(self) -> Kernel:
+        """The base kernel."""
         return self.blueprint.kernel
 
     @property
@@ -115,14 +116,17 @@ class HierarchicalKernel:
 
     @property
     def tree(self) -> Tree:
+        """The partition of the points."""
         return self.blueprint.layout.tree
 
     @property
     def landmarks(self) -> Landmarks:
+        """Of the inner nodes."""
         return self.blueprint.landmarks
 
     @property
     def jitter(self) -> float:
+        """λ', that was added to the landmarks' kernel matrices."""
         return self.blueprint.jitter
 
     @property

@@ -24,6 +24,17 @@ class HierarchicalMatrix:
 
     The paper's Section 3 has A_jj, U, W and Σ. Here landmarks are whitened, so that the kernel matrix has
     S = I; its inverse has the same form with another R, U, W and S.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.hierarchy import HierarchicalKernel
+    >>> x = torch.linspace(0, 1, 400, dtype=torch.float64)[:, None]
+    >>> matrix = HierarchicalKernel.build("gaussian", x, rank=10, leaf_size=25, generator=0).matrix
+    >>> matrix.shape, matrix.nbytes < matrix.to_dense().nbytes / 4
+    ((400, 400), True)
+    >>> bool((matrix @ x - matrix.to_dense() @ x).abs().max() < 1e-10)
+    True
     """
 
     layout: Layout
@@ -34,6 +45,7 @@ class HierarchicalMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """(n, n)."""
         n = self.layout.tree.n_points
         return (n, n)
 

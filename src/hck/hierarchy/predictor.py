@@ -89,6 +89,16 @@ class TreePredictor:
     For x in leaf j with parent p, f(x) = k(x, X_j) w_j + k(x, Z_p) g_j: no walk up the tree.
     Points are in the tree's order, or, so that trees can share them, as they came: then `order` says where
     each point in the tree's order is among them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.hierarchy import HierarchicalKernel
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> kernel = HierarchicalKernel.build("gaussian", x, rank=10, generator=0)
+    >>> w = torch.ones(100, dtype=torch.float64)
+    >>> bool((kernel.extend(w)(x)[:, 0] - kernel @ w).abs().max() < 1e-6)  # at training points, the product
+    True
     """
 
     kernel: Kernel
@@ -116,6 +126,7 @@ class TreePredictor:
 
     @property
     def columns(self) -> int:
+        """How many values there are at a point."""
         return self.weights.shape[1]
 
     @classmethod

@@ -230,7 +230,15 @@ class _Pair(Kernel):
 
 
 class Sum(_Pair):
-    """k₁(x, x') + k₂(x, x')."""
+    """k₁(x, x') + k₂(x, x').
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian, Laplace, Sum
+    >>> kernel = Gaussian(1.0) + Laplace(2.0)
+    >>> isinstance(kernel, Sum), kernel([[0.0]], [[0.0], [1.0]]).round(3)
+    (True, array([[2.   , 1.213]]))
+    """
 
     def evaluate(self, a: Block, b: Block) -> Tensor:
         return self.left.evaluate(a, b) + self.right.evaluate(a, b)
@@ -246,7 +254,15 @@ class Sum(_Pair):
 
 
 class Product(_Pair):
-    """k₁(x, x') · k₂(x, x')."""
+    """k₁(x, x') · k₂(x, x').
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian, Laplace, Product
+    >>> kernel = Gaussian(1.0) * Laplace(2.0)
+    >>> isinstance(kernel, Product), kernel([[0.0]], [[0.0], [1.0]]).round(3)
+    (True, array([[1.   , 0.368]]))
+    """
 
     def evaluate(self, a: Block, b: Block) -> Tensor:
         return self.left.evaluate(a, b) * self.right.evaluate(a, b)
@@ -262,11 +278,19 @@ class Product(_Pair):
         return found
 
     def __repr__(self) -> str:
-        return f"({self.left}) * ({self.right})"
+        return f"{_as_factor(self.left)} * {_as_factor(self.right)}"
 
 
 class Scaled(Kernel):
-    """c · k(x, x') with c > 0 (a variance); a tensor that requires a gradient keeps it."""
+    """c · k(x, x') with c > 0 (a variance); a tensor that requires a gradient keeps it.
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian, Scaled
+    >>> kernel = 4.0 * Gaussian(1.0)
+    >>> isinstance(kernel, Scaled), kernel.parameters()
+    (True, {'lengthscale': 1.0, 'scale': 4.0})
+    """
 
     arguments = ("kernel", "scale")
 
@@ -337,4 +361,9 @@ class Scaled(Kernel):
 
     def __repr__(self) -> str:
         scale = self.scale.detach() if isinstance(self.scale, Tensor) else self.scale
-        return f"{float(scale):.6g} * ({self.kernel})"
+        return f"{float(scale):.6g} * {_as_factor(self.kernel)}"
+
+
+def _as_factor(kernel: Kernel) -> str:
+    """A kernel as text that can be multiplied: a sum is in brackets."""
+    return f"({kernel})" if isinstance(kernel, Sum) else str(kernel)

@@ -42,7 +42,14 @@ def gaussian(s: Numbers) -> Numbers:
 
 @named("gaussian")
 class Gaussian(Stationary):
-    """exp(−‖x − x'‖² / 2σ²)."""
+    """exp(−‖x − x'‖² / 2σ²).
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> Gaussian(0.5)([[0.0]], [[0.0], [0.25], [0.5]]).round(3)
+    array([[1.   , 0.882, 0.607]])
+    """
 
     formula = Formula(gaussian, smooth=True)
 
@@ -64,7 +71,14 @@ def laplace(s: Numbers) -> Numbers:
 
 @named("laplace")
 class Laplace(Stationary):
-    """exp(−‖x − x'‖₁ / σ)."""
+    """exp(−‖x − x'‖₁ / σ).
+
+    Examples
+    --------
+    >>> from hck.kernels import Laplace
+    >>> Laplace([0.5, 2.0])([[0.0, 0.0]], [[0.0, 0.0], [0.5, 0.0], [0.0, 0.5]]).round(3)
+    array([[1.   , 0.368, 0.779]])
+    """
 
     formula = Formula(laplace, manhattan=True)
 
@@ -86,6 +100,12 @@ class InverseMultiquadric(Stationary):
 
     With one lengthscale per feature: σ̄ / √(1 + Σ (x_i − x'_i)²/σ_i²), σ̄ their geometric mean, which is
     the same thing where they are equal. A metric has no part in σ̄.
+
+    Examples
+    --------
+    >>> from hck.kernels import InverseMultiquadric
+    >>> InverseMultiquadric(0.5)([[0.0]], [[0.0], [0.25], [0.5]]).round(3)
+    array([[0.5  , 0.447, 0.354]])
     """
 
     formula = Formula(inverse_multiquadric, smooth=True)
@@ -132,6 +152,12 @@ class Matern(Stationary):
     nu : {0.5, 1.5, 2.5}
     metric : array-like of shape (n_features, k), default=None
         L: then r = ‖Lᵀ(x − x')‖/σ.
+
+    Examples
+    --------
+    >>> from hck.kernels import Matern
+    >>> Matern(0.5, nu=2.5)([[0.0]], [[0.0], [0.25], [0.5]]).round(3)
+    array([[1.   , 0.829, 0.524]])
     """
 
     arguments = ("lengthscale", "nu", "metric")
@@ -194,6 +220,12 @@ class RationalQuadratic(Stationary):
         α > 0, no ridge: the less it is, the more lengthscales differ from σ. It can be learned.
     metric : array-like of shape (n_features, k), default=None
         L: then Lᵀx and Lᵀx' take the place of x and x'.
+
+    Examples
+    --------
+    >>> from hck.kernels import RationalQuadratic
+    >>> RationalQuadratic(0.5, alpha=2.0)([[0.0]], [[0.0], [0.25], [0.5]]).round(3)
+    array([[1.   , 0.886, 0.64 ]])
     """
 
     formula = Formula(rational_quadratic, smooth=True)
@@ -237,6 +269,12 @@ class Periodic(Stationary):
         σ, in units of the circles' radius.
     period : float, or array-like of shape (n_features,)
         p > 0, for all features or for each. It can be learned, from a start that is close.
+
+    Examples
+    --------
+    >>> from hck.kernels import Periodic
+    >>> Periodic(1.0, period=0.5)([[0.0]], [[0.0], [0.25], [0.5]]).round(3)
+    array([[1.   , 0.135, 1.   ]])
     """
 
     formula = Formula(gaussian, smooth=True)

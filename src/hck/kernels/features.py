@@ -4,9 +4,9 @@ Both are transformers that replace some columns of a table by others, and leave 
 see distances along chords, which between near points are those that one would walk.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Self
 
 import narwhals as nw
@@ -14,7 +14,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from hck.kernels.inputs import Data
+from hck.backend.checks import is_whole
+from hck.kernels.inputs import Data, refuse_times, unmasked
 
 __all__ = ["EARTH", "Circle", "Sphere"]
 
@@ -62,10 +63,12 @@ class _Replacing(TransformerMixin, BaseEstimator, ABC):
         self
         """
         self._check()
-        self._validated(X, reset=True)
-        self.positions_ = [self._position(each) for each in self._given()]
-        if len({*self.positions_}) < len(self.positions_):
+        found = copy(self)  # so that a fit that fails changes nothing
+        found._validated(X, reset=True)
+        found.positions_ = [found._position(each) for each in found._given()]
+        if len({*found.positions_}) < len(found.positions_):
             raise ValueError(f"the columns {self._given()} must be different ones")
+        self.__dict__ = vars(found)
         return self
 
     def transform(self, X: Data) -> Any:
@@ -85,8 +88,9 @@ class _Replacing(TransformerMixin, BaseEstimator, ABC):
             rest = np.delete(X, self.positions_, axis=1)
             return np.hstack([rest, self._placed(X[:, self.positions_]).astype(X.dtype, copy=False)])
         frame = nw.from_native(X, eager_only=True)
-        old = [frame.columns[i] for i in self.positions_]
-        placed = self._placed(np.stack([_numbers(frame[name]) for name in old], 1))
+        given = list(frame.iter_columns())
+        old = [given[i].name for i in self.positions_]
+        placed = self._placed(np.stack([_numbers(given[i]) for i in self.positions_], 1))
         made = [
             nw.new_series(name, each, backend=nw.get_native_namespace(frame))
             for name, each in zip(self._made(old), placed.T.copy(), strict=True)
@@ -119,6 +123,8 @@ class _Replacing(TransformerMixin, BaseEstimator, ABC):
             validate_data(self, X, skip_check_array=True, reset=reset)
             return X
         kinds = [np.float64, np.float32]
+        X = unmasked(X)
+        refuse_times(X, "X")
         return validate_data(self, X, reset=reset, dtype=kinds, ensure_all_finite="allow-nan")
 
     def _position(self, column: str | int) -> int:
@@ -128,9 +134,11 @@ class _Replacing(TransformerMixin, BaseEstimator, ABC):
                 known = f"it has {', '.join(map(repr, names[:20]))}" if names else "its columns have no names"
                 raise ValueError(f"X has no column {column!r}: {known}")
             return names.index(column)
+        if not is_whole(column):
+            raise ValueError(f"a column is named by text or by a whole number, got {column!r}")
         if not -self.n_features_in_ <= column < self.n_features_in_:
             raise ValueError(f"X has no column {column}: n_features={self.n_features_in_}")
-        return column % self.n_features_in_
+        return int(column) % self.n_features_in_
 
 
 class Sphere(_Replacing):
@@ -229,8 +237,8 @@ class Circle(_Replacing):
 
 def _check_positive(name: str, value: float) -> None:
     known = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not known or not 0 < value < math.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
+    if not known or not 1e-150 < value < 1e150:
+        raise ValueError(f"{name} must be a positive number, got {value!r}; between 1e-150 and 1e150")
 
 
 def _numbers(column: "nw.Series[Any]") -> np.ndarray:

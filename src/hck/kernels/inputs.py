@@ -11,6 +11,7 @@ from torch import Tensor
 # Points as users have them: a 2-D array, frame, tensor or sparse matrix, or a sequence of things.
 Data: TypeAlias = Any
 Positive: TypeAlias = ArrayLike | Tensor  # a positive number, or one for each feature
+_LEAST = 1e-300  # of parameters: inverses of smaller ones overflow
 
 
 def float_tensor(x: ArrayLike | Tensor) -> Tensor:
@@ -31,10 +32,33 @@ def refuse_complex(x: ArrayLike | Tensor | sp.spmatrix) -> None:
         raise ValueError(f"Complex data not supported: got numbers of type {given.dtype}")
 
 
+def refuse_times(x: Data, called: str) -> None:
+    """Raise ValueError for dates and durations, which would become numbers of whatever unit they have.
+
+    A date that is missing would even become one of the distant past.
+    """
+    if getattr(getattr(x, "dtype", None), "kind", None) in ("m", "M"):
+        raise ValueError(
+            f"{called} has dates or durations ({x.dtype}): turn them into numbers first; only of tables in "
+            "memory columns of dates are understood"
+        )
+
+
+def unmasked(x: Data) -> Data:
+    """What a masked array holds, where masked as missing: NaN, or None beside text. All else as it is."""
+    if not isinstance(x, np.ma.MaskedArray):
+        return x
+    gone, values = np.ma.getmaskarray(x), np.asarray(x)
+    if not gone.any():
+        return values
+    return np.where(gone, np.nan, values) if values.dtype.kind in "biufc" else np.where(gone, None, values)
+
+
 def real_array(x: ArrayLike | Tensor) -> np.ndarray:
-    """Numbers in the CPU's memory as float64; ValueError if they are complex."""
-    array = x.detach().cpu().numpy() if isinstance(x, Tensor) else np.asarray(x)
+    """Numbers in the CPU's memory as float64; ValueError if they are complex, or times."""
+    array = x.detach().cpu().numpy() if isinstance(x, Tensor) else np.asarray(unmasked(x))
     refuse_complex(array)
+    refuse_times(array, "what should be numbers")
     return np.asarray(array, dtype=np.float64)
 
 
@@ -72,6 +96,8 @@ def positive(name: str, value: Positive, most_axes: int = 0) -> float | Tensor:
         raise ValueError(f"{name} must be {what}, got {value!r}")
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    if (array < _LEAST).any():
+        raise ValueError(f"{name} must be at least {_LEAST:.0e}, got {value!r}: scale what it is measured in")
     if isinstance(value, Tensor):
         return value
     return float(array) if array.ndim == 0 else torch.from_numpy(array.astype(np.float64))

@@ -56,6 +56,11 @@ class Precomputed(CallableKernel):
         return "given values"
 
     def _between(self, a: np.ndarray, b: np.ndarray) -> Any:
+        if _is_rows(a) and _is_rows(b):
+            raise ValueError(
+                "values between new points are not known to a precomputed kernel, nor those with landmarks "
+                "that are given: use landmarks='uniform' or 'farthest', or numbers of rows"
+            )
         if _is_rows(a):
             return np.stack(a.tolist())[:, b]
         if _is_rows(b):
@@ -89,8 +94,7 @@ def check_values(values: Data) -> np.ndarray:
             f"a precomputed kernel must be a square matrix, a value for each pair of training points, got "
             f"shape {found.shape}"
         )
-    if not np.isfinite(found).all():
-        raise ValueError("the precomputed kernel has NaN or infinity")
+    check_finite_values(found)
     allowed = (1e-4 if found.dtype == np.float32 else 1e-8) * max(-found.min(), found.max())
     for i in range(0, len(found), 1024):
         apart = np.abs(found[i : i + 1024, i:] - found[i:, i : i + 1024].T)
@@ -101,6 +105,17 @@ def check_values(values: Data) -> np.ndarray:
                 f"{i + column} are {found[i + row, i + column]:g} and {found[i + column, i + row]:g}"
             )
     return found
+
+
+def check_finite_values(values: np.ndarray) -> None:
+    """Raise ValueError unless all values (rows, columns) are finite."""
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        row, column = np.unravel_index(int(wrong.argmax()), values.shape)
+        raise ValueError(
+            f"the precomputed kernel has NaN or infinity: its value in row {row} and column {column} is "
+            f"{values[row, column]:g}, but values of kernels are finite, and none can be missing"
+        )
 
 
 def _is_rows(block: np.ndarray) -> bool:

@@ -18,7 +18,20 @@ KernelLike: TypeAlias = Kernel | str | Function  # what `make_kernel` takes
 
 
 def named(name: str, **given: float) -> Callable[[K], K]:
-    """Register a kernel: ``make_kernel(name, lengthscale)`` is ``cls(lengthscale, **given)``."""
+    """Register a kernel: ``make_kernel(name, lengthscale)`` is ``cls(lengthscale, **given)``.
+
+    Parameters
+    ----------
+    name : str
+    **given : float
+        More arguments of the class that go with the name.
+
+    Examples
+    --------
+    >>> from hck.kernels import make_kernel
+    >>> make_kernel("matern52", 0.5)  # since Matern is decorated with @named("matern52", nu=2.5)
+    Matern(lengthscale=0.5, nu=2.5)
+    """
 
     def register(cls: K) -> K:
         _CLASSES[cls] = {name: given, **_CLASSES.get(cls, {})}  # of several decorators the last comes first
@@ -28,12 +41,26 @@ def named(name: str, **given: float) -> Callable[[K], K]:
 
 
 def kernel_names() -> tuple[str, ...]:
-    """The names that `make_kernel` knows."""
+    """The names that `make_kernel` knows.
+
+    Examples
+    --------
+    >>> from hck.kernels import kernel_names
+    >>> kernel_names()[:3]
+    ('gaussian', 'laplace', 'inverse_multiquadric')
+    """
     return tuple(name for names in _CLASSES.values() for name in names)
 
 
 def kernel_classes() -> tuple[type[Kernel], ...]:
-    """The classes of these kernels."""
+    """The classes of these kernels.
+
+    Examples
+    --------
+    >>> from hck.kernels import Matern, kernel_classes
+    >>> Matern in kernel_classes()
+    True
+    """
     return tuple(_CLASSES)
 
 

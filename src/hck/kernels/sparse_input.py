@@ -23,6 +23,18 @@ def check_sparse(x: Data, called: str = "X") -> sp.csr_matrix:
     ------
     ValueError
         If shape, index pointers, indices and data do not belong together, or data are no real numbers.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from hck.points import check_sparse
+    >>> damaged = sp.csr_matrix([[0.0, 1.0]])
+    >>> damaged.indices[0] = 5
+    >>> try:
+    ...     check_sparse(damaged)
+    ... except ValueError as error:
+    ...     print(str(error).partition(".")[0])
+    X is a malformed sparse matrix: indices go from 5 to 5, outside of 0 to 1
     """
     if len(x.shape) != 2:
         raise ValueError(f"{called} must have two dimensions, got a sparse array of shape {x.shape}")

@@ -58,7 +58,7 @@ class HasTheta:
         >>> from hck.kernels import Gaussian
         >>> kernel = 2.0 * Gaussian(0.5)
         >>> kernel.clone_with_theta(kernel.theta + [0.0, 1.0])
-        5.43656 * (Gaussian(lengthscale=0.5))
+        5.43656 * Gaussian(lengthscale=0.5)
         """
         given, expected = real_array(theta), (self.n_dims,)
         if given.shape != expected:

@@ -45,6 +45,19 @@ def minimise(
 ) -> Minimum:
     """The minimum of Σ weight ℓ(intercept + f, y) + ½ α ‖f‖², by the method that suits the loss.
 
+    Parameters
+    ----------
+    source : Approximation
+        The kernel, on the training points.
+    problem : Problem
+        Loss and observations.
+    alpha : float
+        α > 0.
+    start : Tensor of shape (n, columns), optional
+        f near the minimum, at which the search begins.
+    effort : Effort, optional
+        How far the search goes.
+
     Examples
     --------
     >>> import torch

@@ -13,6 +13,15 @@ class Loss(ABC):
 
     All arguments are float64, but for numbers of classes, which are int64. Predictions are on the scale on
     which the loss is convex; `mean` takes them to that of the observations.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.losses import Huber, Loss
+    >>> loss = Huber(1.0)
+    >>> f, y = torch.tensor([[0.0], [0.0]]), torch.tensor([0.5, 9.0])
+    >>> isinstance(loss, Loss), loss.value(f, y), loss.slope(f, y).ravel(), loss.curvature(f, y)
+    (True, tensor([0.1250, 8.5000]), tensor([-0.5000, -1.0000]), tensor([1., 0.]))
     """
 
     name: ClassVar[str]

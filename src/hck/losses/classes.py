@@ -17,6 +17,17 @@ class Logistic(Loss):
     Parameters
     ----------
     classes : int, default=2
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.losses import Logistic
+    >>> f, y = torch.tensor([[0.0], [2.0]]), torch.tensor([1, 1])
+    >>> Logistic().value(f, y)
+    tensor([0.6931, 0.1269])
+    >>> Logistic().mean(f)  # the probability of each class
+    tensor([[0.5000, 0.5000],
+            [0.1192, 0.8808]])
     """
 
     classes: int = 2
@@ -74,6 +85,13 @@ class SquaredHinge(Loss):
     """ℓ = ½ max(0, 1 − s f)² for s = ±1, the second class and the first: only points inside the margin count.
 
     As in `sklearn.svm.LinearSVC`, where ``C`` is 1/(2 alpha).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.losses import SquaredHinge
+    >>> SquaredHinge().value(torch.tensor([[0.0], [2.0]]), torch.tensor([1, 1]))  # inside the margin, outside
+    tensor([0.5000, 0.0000])
     """
 
     name: ClassVar[str] = "squared_hinge"

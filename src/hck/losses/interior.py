@@ -19,6 +19,7 @@ from hck.losses.problem import Certificate, Minimum, Problem
 
 _TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-3}  # of the duality gap, relative to the objective
 _PATIENCE = 10  # steps without a smaller gap
+_LEAST = 1e-16  # of the largest weight: what counts less changes no digit of the objective
 _SHORT = 0.995  # of the way to the nearest bound
 _USUAL = Effort()
 
@@ -75,6 +76,7 @@ class _Search:
         self.source, self.alpha = source, alpha
         self.y = problem.y - problem.intercept
         weight = torch.ones_like(self.y) if problem.weight is None else problem.weight
+        weight = weight.clamp_min(_LEAST * float(weight.max()))
         self.below, self.above = (slope * weight for slope in problem.loss.slopes)
 
     def begin(self, start: Tensor | None) -> _Place:

@@ -28,7 +28,19 @@ _TURNS = 100  # of conjugate gradients in a step
 
 @dataclass(frozen=True)
 class Effort:
-    """How far a search goes."""
+    """How far a search goes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.losses import Effort, Logistic, Problem, minimise
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> made = make_approximation("hierarchical", "gaussian", x, rank=10, generator=0)
+    >>> problem = Problem.of(Logistic(), (x[:, 0] > 0.3).long())
+    >>> minimise(made, problem, alpha=0.1, effort=Effort(max_iter=1)).certificate.converged
+    False
+    """
 
     max_iter: int = 100
     tolerance: float | None = None  # of the gradient, relative to that at 0; None: 1e-6, or 1e-3 in float32
@@ -127,7 +139,15 @@ class _Step:
     def solve(self, right: Tensor) -> _Function:
         """Where bound · f + α w is the right-hand side (n, columns)."""
         w = self.factorization.solve((right / self.bound).to(self.dtype)).double()
+        if self._drowns:
+            return _Function(w, self.source.product(w.to(self.dtype)).double())
         return _Function(w, (right - self.alpha * w) / self.bound)
+
+    @cached_property
+    def _drowns(self) -> bool:
+        """Whether the noise is so much larger than the kernel that differences say nothing of K̃ w."""
+        kernel = float(self.source.diagonal().double().mean())
+        return float(self.noise.min()) > kernel / torch.finfo(self.dtype).eps ** 0.5
 
     def towards(self, right: Tensor, tolerance: float) -> _Function:
         """Where curvature · f + α w is: by conjugate gradients, unless the bound is the curvature."""

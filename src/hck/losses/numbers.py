@@ -13,7 +13,16 @@ _LARGEST = 300.0  # of predictions of logarithms: beyond it their exponentials o
 
 @dataclass(frozen=True)
 class Squared(Loss):
-    """ℓ = ½ (y − f)²: means."""
+    """ℓ = ½ (y − f)²: means.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.losses import Squared
+    >>> f, y = torch.tensor([[1.0], [3.0]]), torch.tensor([1.0, 1.0])
+    >>> Squared().value(f, y)
+    tensor([0., 2.])
+    """
 
     name: ClassVar[str] = "squared"
 
@@ -107,7 +116,16 @@ class Pinball(Loss):
 
 @dataclass(frozen=True)
 class Absolute(Pinball):
-    """ℓ = |y − f|: medians."""
+    """ℓ = |y − f|: medians.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.losses import Absolute
+    >>> f, y = torch.tensor([[1.0], [3.0]]), torch.tensor([1.0, 1.0])
+    >>> Absolute().value(f, y)
+    tensor([0., 2.])
+    """
 
     name: ClassVar[str] = "absolute"
 
@@ -124,6 +142,14 @@ class Quantile(Pinball):
     ----------
     level : float, default=0.5
         Between 0 and 1: this share of observations is below the prediction.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.losses import Quantile
+    >>> f, y = torch.tensor([[1.0], [3.0]]), torch.tensor([2.0, 2.0])
+    >>> Quantile(0.9).value(f, y)  # to be above costs little, to be below much
+    tensor([0.9000, 0.1000])
     """
 
     level: float = 0.5
@@ -149,6 +175,17 @@ class Tweedie(Loss):
     ----------
     power : float, default=1.5
         p, between 1 and 2, where the loss is convex.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.losses import Tweedie
+    >>> f, y = torch.tensor([[0.0], [1.0]]), torch.tensor([0.0, 3.0])
+    >>> Tweedie(1.5).value(f, y)
+    tensor([2.0000, 6.9366])
+    >>> Tweedie(1.5).mean(f)
+    tensor([[1.0000],
+            [2.7183]])
     """
 
     power: float = 1.5
@@ -197,7 +234,19 @@ class Tweedie(Loss):
 
 @dataclass(frozen=True)
 class Poisson(Tweedie):
-    """ℓ = exp(f) − y f: counts, whose mean is exp(f)."""
+    """ℓ = exp(f) − y f: counts, whose mean is exp(f).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.losses import Poisson
+    >>> f, y = torch.tensor([[0.0], [1.0]]), torch.tensor([0.0, 3.0])
+    >>> Poisson().value(f, y)
+    tensor([ 1.0000, -0.2817])
+    >>> Poisson().mean(f)
+    tensor([[1.0000],
+            [2.7183]])
+    """
 
     power: float = 1.0
     name: ClassVar[str] = "poisson"
@@ -205,7 +254,19 @@ class Poisson(Tweedie):
 
 @dataclass(frozen=True)
 class Gamma(Tweedie):
-    """ℓ = y exp(−f) + f: positive amounts, whose mean is exp(f) and whose relative spread is constant."""
+    """ℓ = y exp(−f) + f: positive amounts, whose mean is exp(f) and whose relative spread is constant.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.losses import Gamma
+    >>> f, y = torch.tensor([[0.0], [1.0]]), torch.tensor([1.0, 3.0])
+    >>> Gamma().value(f, y)
+    tensor([1.0000, 2.1036])
+    >>> Gamma().mean(f)
+    tensor([[1.0000],
+            [2.7183]])
+    """
 
     power: float = 2.0
     name: ClassVar[str] = "gamma"

@@ -11,7 +11,16 @@ from hck.losses.base import Loss
 
 @dataclass(frozen=True)
 class Problem:
-    """A loss of some observations, at all predictions around an intercept."""
+    """A loss of some observations, at all predictions around an intercept.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.losses import Absolute, Problem
+    >>> problem = Problem.of(Absolute(), torch.tensor([1.0, 2.0, 9.0], dtype=torch.float64))
+    >>> problem.intercept, problem.value(torch.zeros(3, 1))  # the median, and what it costs
+    (tensor([2.], dtype=torch.float64), 8.0)
+    """
 
     loss: Loss
     y: Tensor  # (n,): float64, or numbers of classes
@@ -70,6 +79,17 @@ class Certificate:
     objective : list of float
         After each step, and before the first.
     converged : bool
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.losses import Logistic, Problem, minimise
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> made = make_approximation("hierarchical", "gaussian", x, rank=10, generator=0)
+    >>> found = minimise(made, Problem.of(Logistic(), (x[:, 0] > 0.3).long()), alpha=0.1)
+    >>> found.certificate.converged, found.certificate.gradient < 1e-6
+    (True, True)
     """
 
     n_iter: int
@@ -80,7 +100,21 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where Σ ℓ + ½ α ‖f‖² is least, with what follows from the last factorization."""
+    """Where Σ ℓ + ½ α ‖f‖² is least, with what follows from the last factorization.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.losses import Poisson, Problem, minimise
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> made = make_approximation("hierarchical", "gaussian", x, rank=10, generator=0)
+    >>> found = minimise(made, Problem.of(Poisson(), (10 * x[:, 0]).round()), alpha=0.1)
+    >>> found.fitted.shape, found.left_out().shape
+    (torch.Size([100, 1]), torch.Size([100, 1]))
+    >>> bool((found.predictor()(x) - found.fitted).abs().max() < 1e-4)
+    True
+    """
 
     weights: Tensor  # w (n, columns)
     fitted: Tensor  # f = K̃ w (n, columns), without the intercept

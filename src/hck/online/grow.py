@@ -19,7 +19,14 @@ from hck.settings import LandmarksLike, PartitionLike
 
 @dataclass(frozen=True)
 class Habit:
-    """How a tree grows where it has to: as it did when it was fitted."""
+    """How a tree grows where it has to: as it did when it was fitted.
+
+    Examples
+    --------
+    >>> from hck.online import Habit
+    >>> Habit("random_projection", "uniform", leaf_size=16).most  # points in a leaf before it is cut
+    32
+    """
 
     partition: PartitionLike
     landmarks: LandmarksLike

@@ -16,7 +16,21 @@ from hck.points import Points, PointsLike, as_points_like
 
 @dataclass(frozen=True, eq=False)
 class OnlinePredictor:
-    """x ↦ k_h(x, X) (K_h + noise)⁻¹ b · change, where the change is of shape (k, columns), or nothing."""
+    """x ↦ k_h(x, X) (K_h + noise)⁻¹ b · change, where the change is of shape (k, columns), or nothing.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.hierarchy import Blueprint
+    >>> from hck.online import Habit, OnlinePredictor, State
+    >>> from hck.settings import Settings
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> blueprint = Blueprint.of("gaussian", x, Settings(rank=8), generator=0)
+    >>> habit = Habit("random_projection", "uniform", leaf_size=16)
+    >>> state = State.of(blueprint, 8, habit, torch.sin(6 * x), torch.full((100,), 0.1))
+    >>> OnlinePredictor(state)([[0.25], [0.5]]).shape
+    torch.Size([2, 1])
+    """
 
     state: State
     change: Tensor | None = None
@@ -33,6 +47,7 @@ class OnlinePredictor:
 
     @property
     def columns(self) -> int:
+        """How many values there are at a point."""
         return self.state.columns if self.change is None else self.change.shape[1]
 
     @property

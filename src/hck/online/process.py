@@ -26,17 +26,34 @@ class OnlineProcess:
 
     What follows from the sweep up, the trend and the likelihood, is there at once; means and variances need
     what lies on the way to a point. All else is asked of a process that does not change (`settled`).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.hierarchy import Blueprint
+    >>> from hck.online import Habit, OnlineProcess, State
+    >>> from hck.settings import Settings
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> blueprint = Blueprint.of("gaussian", x, Settings(rank=8), generator=0)
+    >>> habit = Habit("random_projection", "uniform", leaf_size=16)
+    >>> state = State.of(blueprint, 8, habit, torch.sin(6 * x), torch.full((100,), 0.1))
+    >>> process, no_trend = OnlineProcess(state), torch.zeros(1, 0, dtype=torch.float64)
+    >>> bool(process.variance([[0.5]], no_trend) < process.variance([[2.0]], no_trend))
+    True
     """
 
     state: State
     outputs = 1
+    has_left_out = True
 
     @cached_property
     def evidence(self) -> Likelihood:
+        """The likelihood at the best trend, and the trend's coefficients."""
         return evidence_from_gram(self.state.gram.cpu(), self.state.log_determinant, len(self.state))
 
     @property
     def log_likelihood(self) -> float:
+        """Of all observations, at the best trend."""
         return float(self.evidence.value)
 
     @property

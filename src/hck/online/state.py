@@ -24,6 +24,22 @@ class State:
 
     Observations have positions, 0, 1, …, in the order in which they came. Made by `State.of`. An update of m
     of them costs O(m n₀² + paths · r³), and shares all else with the version before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from hck.hierarchy import Blueprint
+    >>> from hck.online import Habit, State
+    >>> from hck.points import as_points
+    >>> from hck.settings import Settings
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> blueprint = Blueprint.of("gaussian", x, Settings(rank=8), generator=0)
+    >>> habit = Habit("random_projection", "uniform", leaf_size=16)
+    >>> state = State.of(blueprint, 8, habit, torch.sin(6 * x), torch.full((100,), 0.1))
+    >>> more = state.add(as_points([[2.0]]), torch.tensor([[1.0]]), torch.tensor([0.1]))
+    >>> len(state), len(more), len(more.forget(np.arange(50)))  # the first is as it was
+    (100, 101, 51)
     """
 
     workshop: Workshop
@@ -66,10 +82,12 @@ class State:
 
     @property
     def columns(self) -> int:
+        """How many right-hand sides there are."""
         return self.root.nu.shape[2]
 
     @property
     def log_determinant(self) -> float:
+        """Of K_h + noise."""
         return 2 * self.root.half
 
     @property

@@ -31,6 +31,14 @@ class Rows(ABC):
         Of the columns, if they have any.
     is_vector : bool
         Whether there is one column that is not one of a matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.outofcore import Rows, as_rows
+    >>> rows = as_rows(np.arange(6.0).reshape(3, 2))
+    >>> isinstance(rows, Rows), len(rows), rows.width, [block.tolist() for block in rows.blocks(2)]
+    (True, 3, 2, [[[0.0, 1.0], [2.0, 3.0]], [[4.0, 5.0]]])
     """
 
     n: int
@@ -106,6 +114,17 @@ class ParquetRows(Rows):
     path : path-like
     columns : list of str, optional
         By default all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from hck.outofcore import ParquetRows
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pd.DataFrame({"rooms": [2, 3], "price": [1.0, 1.4]}).to_parquet(f"{folder}/part.parquet")
+    ...     print(list(ParquetRows(folder, columns=["price"]).blocks(10)))
+    [array([[1. ],
+           [1.4]])]
     """
 
     def __init__(
@@ -175,6 +194,19 @@ def as_rows(data: Readable, called: str = "X") -> Rows:
     data : Rows, array, or path-like
         An ndarray, memory map, `h5py.Dataset` or `zarr.Array`; the path of an `.npy` file, of a zarr array
         (`.zarr`), of a parquet file or of a folder of these; or ``"FILE.h5::NAME"``.
+    called : str, default="X"
+        What it is called in messages.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from hck.outofcore import as_rows
+    >>> with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    ...     np.save(f"{folder}/X.npy", np.zeros((5, 2)))
+    ...     rows = as_rows(f"{folder}/X.npy")  # which are read when they are asked for
+    ...     print(len(rows), rows.width)
+    5 2
     """
     if isinstance(data, Rows):
         return data

@@ -55,6 +55,17 @@ class KMeans(Cutter):
     ----------
     n_children : int, default=4
         The most children of a node.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.kernels import Gaussian
+    >>> from hck.partition import KMeans, make_tree
+    >>> from hck.points import as_points
+    >>> x = torch.rand(64, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> tree = make_tree(KMeans(n_children=3), as_points(x), Gaussian(1.0), rank=32, generator=0)
+    >>> int(tree.n_children[0])
+    3
     """
 
     measures = True

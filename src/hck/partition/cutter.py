@@ -68,6 +68,16 @@ class Cutter(ABC):
         devices share.
     arguments : tuple of str
         The parameters of its constructor, which are attributes too, for saved models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck import HCKRegressor
+    >>> from hck.partition import KMeans
+    >>> X = np.random.default_rng(0).uniform(size=(90, 2))
+    >>> model = HCKRegressor(lengthscale=1.0, alpha=0.1, rank=8, n_trees=1, partition=KMeans(n_children=3))
+    >>> bool((model.fit(X, X[:, 0]).tree_.n_children <= 3).all())
+    True
     """
 
     measures: ClassVar[bool] = False
@@ -173,6 +183,20 @@ def _sort(order: Tensor, start: Tensor, size: Tensor) -> None:
 
 
 def leaf_size_for(n: int, rank: int) -> int:
-    """The leaf size that goes with a rank: depth ⌊log₂(n/r)⌋, so that leaves hold r to 2r points (eq. 22)."""
+    """The leaf size that goes with a rank: depth ⌊log₂(n/r)⌋, so that leaves hold r to 2r points (eq. 22).
+
+    Parameters
+    ----------
+    n : int
+        Points.
+    rank : int
+        r.
+
+    Examples
+    --------
+    >>> from hck.partition import leaf_size_for
+    >>> leaf_size_for(1000, rank=100)
+    125
+    """
     depth = max(0, math.frexp(n // rank)[1] - 1)
     return -(-n // 2**depth)

@@ -102,6 +102,17 @@ class RandomProjection(HyperplaneCutter):
     """Directions drawn at random, uniformly on the sphere: fast, and as good as principal axes.
 
     Each level has a few directions of its own, and each of its nodes takes one of them at random.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.kernels import Gaussian
+    >>> from hck.partition import RandomProjection, make_tree
+    >>> from hck.points import as_points
+    >>> x = torch.rand(64, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> tree = make_tree(RandomProjection(), as_points(x), Gaussian(1.0), rank=8, generator=0)
+    >>> tree.n_leaves, tree.size[tree.leaves].tolist()
+    (8, [8, 8, 8, 8, 8, 8, 8, 8])
     """
 
     def directions(self, frontier: Frontier) -> tuple[Tensor, Tensor]:
@@ -139,7 +150,21 @@ class RandomProjection(HyperplaneCutter):
 
 
 class PCA(HyperplaneCutter):
-    """The principal axis of each node's points, by power iteration on their covariance."""
+    """The principal axis of each node's points, by power iteration on their covariance.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.kernels import Gaussian
+    >>> from hck.partition import PCA, make_tree
+    >>> from hck.points import as_points
+    >>> x = torch.rand(64, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> x[:, 1] *= 0.01  # so that all cuts are along the first feature
+    >>> tree = make_tree(PCA(), as_points(x), Gaussian(1.0), rank=32, generator=0)
+    >>> low, high = (x[tree.leaf_of_point == k, 0] for k in range(2))
+    >>> bool(low.max() < high.min() or high.max() < low.min())
+    True
+    """
 
     looks_at_some = True
 
@@ -166,6 +191,19 @@ class KD(HyperplaneCutter):
 
     Where many points share the median coordinate, as in binary columns, the hyperplane is turned slightly
     in a random direction, so that they can be told apart.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.kernels import Gaussian
+    >>> from hck.partition import KD, make_tree
+    >>> from hck.points import as_points
+    >>> x = torch.rand(64, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> x[:, 1] *= 0.5
+    >>> tree = make_tree(KD(), as_points(x), Gaussian(1.0), rank=32)
+    >>> left, right = (x[tree.leaf_of_point == k, 0] for k in range(2))  # cut along the longer side
+    >>> bool(left.max() < right.min())
+    True
     """
 
     def directions(self, frontier: Frontier) -> tuple[Tensor, Tensor]:

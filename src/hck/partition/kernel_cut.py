@@ -76,6 +76,19 @@ class KernelCut(Cutter):
 
     φ is the kernel's feature map, so this is a random hyperplane cut in feature space. Where too many points
     are tied, a random combination of more points takes the place of φ(p) − φ(q).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.kernels import CallableKernel
+    >>> from hck.partition import KernelCut, make_tree
+    >>> from hck.points import as_points
+    >>> def shared(a, b):
+    ...     return np.array([[len({*s} & {*t}) for t in b] for s in a], dtype=float)
+    >>> kernel = CallableKernel(shared)
+    >>> words = as_points(["abc", "abd", "xyz", "xyw"], objects=True)
+    >>> make_tree(KernelCut(), words, kernel, rank=2, generator=0).n_leaves
+    2
     """
 
     looks_at_some = True

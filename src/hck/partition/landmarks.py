@@ -35,6 +35,17 @@ class Landmarks:
     """Landmark sets of the inner nodes of a tree; a tree that is a single leaf has one empty set.
 
     They are made of the training points in the tree's order, or of points of their own.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.hierarchy import HierarchicalKernel
+    >>> x = torch.linspace(0, 1, 100, dtype=torch.float64)[:, None]
+    >>> landmarks = HierarchicalKernel.build("gaussian", x, rank=10, generator=0).landmarks
+    >>> landmarks.rank, len(landmarks.blocks)  # so many for each of the inner nodes
+    (10, 7)
+    >>> len(landmarks.of_slot(0))
+    10
     """
 
     points: Points
@@ -75,8 +86,24 @@ def choose_landmarks(
         - the Landmarks of another kernel on the same tree.
     points : Points
         The training points in the tree's order.
+    tree : Tree
     rank : int
         How many landmarks a node has. A node with fewer points has as many as it has points.
+    kernel : Kernel
+        By which points are far from each other.
+    generator : torch.Generator, int or None
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.kernels import Gaussian
+    >>> from hck.partition import choose_landmarks, make_tree
+    >>> from hck.points import as_points
+    >>> points = as_points(torch.linspace(0, 1, 100, dtype=torch.float64)[:, None])
+    >>> tree = make_tree("kd", points, Gaussian(0.1), rank=10)
+    >>> chosen = choose_landmarks("farthest", points.take(tree.order), tree, 3, Gaussian(0.1), generator=0)
+    >>> len(chosen.blocks) == len(tree.inner), chosen.rank
+    (True, 3)
     """
     if isinstance(how, str) and how not in _CHOOSERS:
         raise ValueError(f"unknown landmarks {how!r}; known: {', '.join(_CHOOSERS)}")
@@ -169,7 +196,14 @@ _CHOOSERS: dict[str, Callable[..., Landmarks]] = {
 
 
 def known_landmarks() -> tuple[str, ...]:
-    """The names of ways to choose them."""
+    """The names of ways to choose them.
+
+    Examples
+    --------
+    >>> from hck.partition import known_landmarks
+    >>> known_landmarks()
+    ('uniform', 'kmeans', 'farthest', 'same', 'none')
+    """
     return tuple(_CHOOSERS)
 
 

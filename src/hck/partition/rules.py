@@ -18,7 +18,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rule(ABC):
-    """Sends the points of the nodes of one level, those that have children, on to the children."""
+    """Sends the points of the nodes of one level, those that have children, on to the children.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.kernels import Gaussian
+    >>> from hck.partition import Rule, make_tree
+    >>> from hck.points import as_points
+    >>> x = torch.rand(64, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> tree = make_tree("kd", as_points(x), Gaussian(1.0), rank=8)
+    >>> len(tree.rules) == tree.depth, isinstance(tree.rules[0], Rule)
+    (True, True)
+    >>> bool((tree.route(x) == tree.leaf_of_point).all())  # by its rules, points find their leaves again
+    True
+    """
 
     @abstractmethod
     def choose(self, points: Points, rows: Tensor, which: Tensor) -> Tensor:

@@ -135,6 +135,7 @@ class Tree:
 
     @_shape
     def is_leaf(self) -> Tensor:
+        """Whether each node is a leaf: shape (nodes,)."""
         return self.n_children == 0
 
     @_shape
@@ -174,14 +175,17 @@ class Tree:
 
     @property
     def n_points(self) -> int:
+        """How many points it is over."""
         return len(self.order)
 
     @property
     def n_nodes(self) -> int:
+        """How many nodes there are, leaves included."""
         return len(self.parent)
 
     @property
     def n_leaves(self) -> int:
+        """How many leaves there are."""
         return len(self.host.leaves)
 
     @cached_property

@@ -46,6 +46,19 @@ def save(estimator: BaseEstimator, path: str | os.PathLike[str], force: bool = F
         points, and classes that are not hck's own.
     FileExistsError
         If there is something at `path`, and `force` does not help.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from hck import HCKRegressor
+    >>> from hck.persistence import load, save
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> model = HCKRegressor(lengthscale=0.3, alpha=0.01, rank=16).fit(X, X[:, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/model")
+    ...     print(load(f"{folder}/model").alpha)
+    0.01
     """
     if type(estimator) not in ESTIMATORS:
         known = ", ".join(sorted(cls.__name__ for cls in ESTIMATORS))
@@ -94,6 +107,19 @@ def load(path: str | os.PathLike[str], device: str | torch.device | None = None)
     ------
     ModelFileError
         If the files are missing, damaged, altered, or written by a newer version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from hck import HCKKernelPCA
+    >>> from hck.persistence import load
+    >>> model = HCKKernelPCA(2, rank=16).fit(np.linspace(0, 1, 50)[:, None])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model")
+    ...     same = load(f"{folder}/model", device="cpu")
+    >>> type(same).__name__, same.eigenvalues_.shape
+    ('HCKKernelPCA', (2,))
     """
     estimator = read_parts(Path(path), device)
     if not isinstance(estimator, tuple(ESTIMATORS)):

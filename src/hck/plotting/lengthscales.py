@@ -108,11 +108,13 @@ def stationary_parts(kernel: Kernel, inside: str = "") -> Iterator[tuple[str, St
 
 
 def kernel_of(model: BaseEstimator | Kernel) -> Kernel:
-    """The kernel that an estimator was fitted with."""
+    """The kernel that an estimator was fitted with; the first, if it has one for each class."""
     if isinstance(model, Kernel):
         return model
     if hasattr(model, "kernel_"):
         return model.kernel_
+    if hasattr(model, "kernels_"):
+        return model.kernels_[0]
     if hasattr(model, "selection_"):
         return model.selection_.kernel
     if hasattr(model, "eigenvalues_"):

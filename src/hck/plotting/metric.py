@@ -91,6 +91,15 @@ def plot_metric(
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> from hck.plotting import plot_metric
+    >>> kernel = Gaussian(1.0, metric=[[1.0], [-1.0]])  # the difference of two features counts
+    >>> ax = plot_metric(kernel, ["left", "right"])
+    >>> ax.images[0].get_array().tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
     """
     check_top(top)
     matrix = _squared(model, unit)

@@ -22,7 +22,16 @@ _PLACING = Lock()
 
 
 class Points(ABC):
-    """A finite sequence of points of one kind, with the dtype and device of numbers computed from it."""
+    """A finite sequence of points of one kind, with the dtype and device of numbers computed from it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.points import as_points
+    >>> points = as_points([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    >>> len(points), points.take(torch.tensor([2, 0])).x.tolist()
+    (3, [[4.0, 5.0], [0.0, 1.0]])
+    """
 
     x: Block  # what holds the points
     dtype: torch.dtype
@@ -59,7 +68,19 @@ class Points(ABC):
 
 
 class VectorPoints(Points):
-    """Points with coordinates, which can be projected and averaged."""
+    """Points with coordinates, which can be projected and averaged.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.points import as_points
+    >>> points = as_points([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    >>> points.n_features, points.reach
+    (2, 5.0)
+    >>> every, one = torch.arange(3), torch.zeros(3, dtype=torch.long)
+    >>> points.mean(every, one, groups=1)
+    tensor([[2., 3.]], dtype=torch.float64)
+    """
 
     n_features: int
     _placed: "WeakKeyDictionary[Placement, tuple[tuple[int, ...], VectorPoints]] | None" = None
@@ -126,7 +147,21 @@ class VectorPoints(Points):
 
 
 def check_same_kind(left: Points, right: Points) -> None:
-    """Raise TypeError unless both sets hold points of one kind."""
+    """Raise TypeError unless both sets hold points of one kind.
+
+    Parameters
+    ----------
+    left, right : Points
+
+    Examples
+    --------
+    >>> from hck.points import as_points, check_same_kind
+    >>> try:
+    ...     check_same_kind(as_points([[0.0]]), as_points(["leaf"], objects=True))
+    ... except TypeError as error:
+    ...     print(error)
+    points of different kinds cannot be combined: DensePoints, ObjectPoints
+    """
     if type(left) is not type(right):
         raise TypeError(
             f"points of different kinds cannot be combined: {type(left).__name__}, {type(right).__name__}"
@@ -134,7 +169,25 @@ def check_same_kind(left: Points, right: Points) -> None:
 
 
 def check_reach(points: Points, dtype: torch.dtype | None = None) -> None:
-    """Raise ValueError if squares of coordinates overflow, as numbers of the points' type, or of another."""
+    """Raise ValueError if squares of coordinates overflow, as numbers of the points' type, or of another.
+
+    Parameters
+    ----------
+    points : Points
+    dtype : torch.dtype, optional
+        By default that of the points.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.points import as_points, check_reach
+    >>> check_reach(as_points([[1e30]]))  # nothing is wrong in float64
+    >>> try:
+    ...     check_reach(as_points([[1e30]]), torch.float32)
+    ... except ValueError as error:
+    ...     print(str(error).partition(":")[0])
+    X has values up to 1e+30, whose squared distances overflow
+    """
     dtype = points.dtype if dtype is None else dtype
     if not isinstance(points, VectorPoints):
         return

@@ -28,12 +28,52 @@ USE_LESS = "use an approximation (approximation='hierarchical'), a smaller leaf_
 
 
 def cross(kernel: Kernel, left: Points, rows: Blocks, right: Points, columns: Blocks) -> Tensor:
-    """Kernel values between blocks of points: those of `KernelBlocks`."""
+    """Kernel values between blocks of points: those of `KernelBlocks`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    left, right : Points
+    rows, columns : Blocks
+        Equally many blocks of positions in `left` and in `right`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.backend.blocks import Blocks
+    >>> from hck.kernels import Gaussian
+    >>> from hck.points import as_points, cross
+    >>> points = as_points([[0.0], [1.0], [5.0], [6.0]])
+    >>> pairs = Blocks(torch.tensor([[0, 1], [2, 3]]), full=True)  # two blocks of two points
+    >>> values = cross(Gaussian(1.0), points, pairs, points, pairs)
+    >>> values.shape, values[0].round(decimals=2)
+    (torch.Size([2, 2, 2]), tensor([[1.0000, 0.6100],
+            [0.6100, 1.0000]], dtype=torch.float64))
+    """
     return KernelBlocks(kernel, left, rows, right, columns).tensor()
 
 
 def self_values(kernel: Kernel, points: Points, blocks: Blocks) -> Tensor:
-    """k(x, x) for each point of some blocks, in their shape; 0 for padding."""
+    """k(x, x) for each point of some blocks, in their shape; 0 for padding.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : Points
+    blocks : Blocks
+        Positions in `points`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.backend.blocks import Blocks
+    >>> from hck.kernels import Gaussian
+    >>> from hck.points import as_points, self_values
+    >>> points = as_points([[0.0], [1.0], [5.0]])
+    >>> self_values(3.0 * Gaussian(1.0), points, Blocks(torch.tensor([[0, 1], [2, -1]]), full=False))
+    tensor([[3., 3.],
+            [3., 0.]], dtype=torch.float64)
+    """
     singles = Blocks(blocks.index.reshape(-1, 1), blocks.full)
     return cross(kernel, points, singles, points, singles).reshape(blocks.index.shape)
 
@@ -44,6 +84,14 @@ class KernelBlocks:
 
     `rows` and `columns` are equally many blocks of positions in `left` and in `right`. With `upper` only what
     lies on and above the diagonal of each block is needed; the rest may be anything.
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> from hck.points import KernelBlocks, as_points
+    >>> left, right = as_points([[0.0], [1.0]]), as_points([[0.0], [2.0], [3.0]])
+    >>> KernelBlocks.between(Gaussian(1.0), left, right).tensor().shape  # one block
+    torch.Size([1, 2, 3])
     """
 
     kernel: Kernel
@@ -197,21 +245,58 @@ def _gathered(points: VectorPoints, blocks: Blocks, values: Tensor) -> Tensor:
 
 
 def features_of(points: Points) -> int:
-    """How many features points have; ValueError unless they are vectors."""
+    """How many features points have; ValueError unless they are vectors.
+
+    Parameters
+    ----------
+    points : Points
+
+    Examples
+    --------
+    >>> from hck.points import as_points, features_of
+    >>> features_of(as_points([[0.0, 1.0, 2.0]]))
+    3
+    """
     if not isinstance(points, VectorPoints):
         raise ValueError("points must be vectors")
     return points.n_features
 
 
 def check_alike(left: Points, right: Points) -> None:
-    """Raise an error unless both are vectors of one kind, with as many features, as numbers of one type."""
+    """Raise an error unless both are vectors of one kind, with as many features, as numbers of one type.
+
+    Parameters
+    ----------
+    left, right : Points
+
+    Examples
+    --------
+    >>> from hck.points import as_points, check_alike
+    >>> try:
+    ...     check_alike(as_points([[0.0]]), as_points([[0.0, 1.0]]))
+    ... except ValueError as error:
+    ...     print(error)
+    points must have as many features, and be of one type of numbers
+    """
     check_same_kind(left, right)
     same = (features_of(left), left.dtype) == (features_of(right), right.dtype)
     require(same, "points must have as many features, and be of one type of numbers")
 
 
 def are_alike(left: Points, right: Points) -> bool:
-    """Whether `check_alike` finds nothing wrong."""
+    """Whether `check_alike` finds nothing wrong.
+
+    Parameters
+    ----------
+    left, right : Points
+
+    Examples
+    --------
+    >>> from hck.points import are_alike, as_points
+    >>> number, pair = as_points([[0.0]]), as_points([[0.0, 1.0]])
+    >>> are_alike(number, number), are_alike(number, pair)
+    (True, False)
+    """
     try:
         check_alike(left, right)
     except (TypeError, ValueError):
@@ -221,7 +306,20 @@ def are_alike(left: Points, right: Points) -> bool:
 
 @torch.no_grad()
 def check_kernel(kernel: Kernel, points: Points) -> float:
-    """k(x, x) at a point; ValueError unless the kernel takes such points, and distances do not overflow."""
+    """k(x, x) at a point; ValueError unless the kernel takes such points, and distances do not overflow.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : Points
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> from hck.points import as_points, check_kernel
+    >>> check_kernel(2.0 * Gaussian(1.0), as_points([[0.0], [1.0]]))
+    2.0
+    """
     check_reach(points)
     d = features_of(points)
     if isinstance(points.x, Tensor):
@@ -234,7 +332,28 @@ def check_kernel(kernel: Kernel, points: Points) -> float:
 
 
 def check_weights(name: str, weights: Tensor, most: float, *shape: int | None) -> None:
-    """Floats of a shape, with which no sum of kernel values, `most` at most, overflows."""
+    """Floats of a shape, with which no sum of kernel values, `most` at most, overflows.
+
+    Parameters
+    ----------
+    name : str
+        For the error.
+    weights : Tensor
+    most : float
+        The largest value that the kernel has.
+    *shape : int or None
+        What the shape must be; None: anything.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.points import check_weights
+    >>> try:
+    ...     check_weights("weights", torch.full((3, 1), 1e38), 1.0, 3, None)
+    ... except ValueError as error:
+    ...     print(error)
+    weights must be so small that predictions do not overflow
+    """
     check_floats(name, weights, *shape)
     total = float(weights.detach().abs().sum(0, dtype=torch.float64).max()) * most if weights.numel() else 0.0
     largest = torch.finfo(weights.dtype).max / 8

@@ -17,7 +17,16 @@ _AT_ONCE = 2**26  # kernel values
 
 
 class DensePoints(VectorPoints):
-    """Rows of a tensor of shape (n, d)."""
+    """Rows of a tensor of shape (n, d).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.points import DensePoints
+    >>> points = DensePoints(torch.zeros(3, 2))
+    >>> len(points), points.n_features, points.dtype
+    (3, 2, torch.float32)
+    """
 
     def __init__(self, x: Tensor) -> None:
         self.x = x.contiguous()

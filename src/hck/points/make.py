@@ -26,6 +26,24 @@ def as_points(
 
     By default tensors of floating-point numbers keep their dtype and stay where they are; all else is
     float64 on the CPU.
+
+    Parameters
+    ----------
+    x : array-like or Tensor of shape (n, d), sparse matrix, sequence, or Points
+    dtype : torch.dtype, optional
+        Of the numbers.
+    device : torch.device or str, optional
+        Where they are to be.
+    objects : bool, default=False
+        Whether points are things of any kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.points import as_points
+    >>> points = as_points(np.eye(2, dtype="float32"))
+    >>> type(points).__name__, points.dtype
+    ('DensePoints', torch.float64)
     """
     if isinstance(x, Points):
         return x
@@ -64,7 +82,22 @@ def _refuse_wide(columns: int) -> None:
 
 
 def as_tensor(array: np.ndarray) -> Tensor:
-    """The same memory as a tensor, which nothing writes to."""
+    """The same memory as a tensor, which nothing writes to.
+
+    Parameters
+    ----------
+    array : ndarray
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.points import as_tensor
+    >>> array = np.zeros(2)
+    >>> tensor = as_tensor(array)
+    >>> array[0] = 7
+    >>> tensor.tolist()
+    [7.0, 0.0]
+    """
     if array.flags.writeable:
         return torch.from_numpy(array)
     with warnings.catch_warnings():
@@ -73,7 +106,22 @@ def as_tensor(array: np.ndarray) -> Tensor:
 
 
 def as_points_like(x: PointsLike, points: Points) -> Points:
-    """Wrap data as Points of the same kind as others: dense data become sparse, or sparse dense."""
+    """Wrap data as Points of the same kind as others: dense data become sparse, or sparse dense.
+
+    Parameters
+    ----------
+    x : array-like, Tensor, sparse matrix, sequence, or Points
+    points : Points
+        Those to be like, in kind, dtype and device.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from hck.points import as_points, as_points_like
+    >>> dense = as_points([[0.0, 1.0]])
+    >>> as_points_like(sp.csr_matrix([[2.0, 0.0]]), dense).x.tolist()
+    [[2.0, 0.0]]
+    """
     if isinstance(points, SparsePoints) and not (sp.issparse(x) or isinstance(x, Points)):
         x = sp.csr_matrix(x.cpu().numpy() if isinstance(x, Tensor) else np.asarray(x))
     if isinstance(points, DensePoints) and sp.issparse(x):

@@ -9,7 +9,15 @@ from hck.points.base import Evaluate, Points, block_by_block
 
 
 class ObjectPoints(Points):
-    """Things of any kind, on which only a kernel that takes them can be evaluated."""
+    """Things of any kind, on which only a kernel that takes them can be evaluated.
+
+    Examples
+    --------
+    >>> from hck.points import ObjectPoints, as_points
+    >>> words = as_points(["leaf", "root"], objects=True)
+    >>> isinstance(words, ObjectPoints), words.x.tolist()
+    (True, ['leaf', 'root'])
+    """
 
     def __init__(self, x: np.ndarray, dtype: torch.dtype, device: torch.device) -> None:
         self.x = x

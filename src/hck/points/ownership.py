@@ -21,7 +21,24 @@ _CONTAINERS = np.ndarray | list | tuple | dict | set | bytearray
 
 
 def own(points: Points, given: PointsLike) -> Points:
-    """Points that share no memory with what the caller gave: what they share is copied."""
+    """Points that share no memory with what the caller gave: what they share is copied.
+
+    Parameters
+    ----------
+    points : Points
+    given : array-like, Tensor, sparse matrix, table or sequence
+        What the points were made of.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.points import as_points, own
+    >>> x = torch.zeros(2, 1)
+    >>> points = own(as_points(x), x)
+    >>> x[0] = 7
+    >>> points.x.ravel().tolist()
+    [0.0, 0.0]
+    """
     if isinstance(points, ObjectPoints):
         return ObjectPoints(_own_objects(points.x), points.dtype, points.device)
     theirs = _parts(given)

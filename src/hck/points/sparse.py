@@ -16,7 +16,16 @@ from hck.points.dense import DensePoints
 
 
 class SparsePoints(VectorPoints):
-    """Rows of a CSR matrix, never made dense as a whole, unless a matrix takes them to few coordinates."""
+    """Rows of a CSR matrix, never made dense as a whole, unless a matrix takes them to few coordinates.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from hck.points import SparsePoints, as_points
+    >>> points = as_points(sp.csr_matrix([[0.0, 1.0], [0.0, 0.0]]))
+    >>> isinstance(points, SparsePoints), points.x.nnz
+    (True, 1)
+    """
 
     def __init__(self, x: sp.csr_matrix, dtype: torch.dtype, device: torch.device) -> None:
         self.x = x

@@ -5,6 +5,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from torch import Tensor
 
+from hck.kernels.inputs import unmasked
+
 Value = TypeVar("Value")
 
 # Points: an array-like, a sparse matrix, a tensor or a table of shape (n, d), or a sequence of objects.
@@ -14,11 +16,14 @@ Table: TypeAlias = Any  # a dataframe, of pandas or of another library
 
 
 def to_host(values: Tensor | Value) -> np.ndarray | Value:
-    """A tensor of any device, or a list of them, as arrays in the CPU's memory; anything else as it is."""
+    """A tensor of any device, or a list of them, as arrays in the CPU's memory; anything else as it is.
+
+    What a masked array hides is missing.
+    """
     if isinstance(values, list | tuple) and len(values) and isinstance(values[0], Tensor):
         return [to_host(each) for each in values]  # type: ignore[return-value]
     if not isinstance(values, Tensor):
-        return values
+        return unmasked(values)
     check_has_numbers(values)
     return values.detach().cpu().numpy()
 

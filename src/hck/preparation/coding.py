@@ -5,9 +5,11 @@ from typing import TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.backend.checks import check_floats, require
+from hck.kernels.inputs import refuse_complex
 
 MOST_CLASSES = 10_000
 
@@ -115,11 +117,30 @@ def as_labels(y: np.ndarray, first: int = 0, where: str = "") -> np.ndarray:
     return np.char.decode(y) if y.dtype.kind == "S" else y
 
 
-def as_targets(y: np.ndarray) -> np.ndarray:
-    """Real numbers as float64; ValueError for text, times and all else."""
-    if y.dtype.kind not in "biuf":
-        raise ValueError(f"y must be real numbers, got {y.dtype}: turn text and times into numbers first")
-    return y.astype(np.float64, copy=False)
+def as_targets(y: ArrayLike) -> np.ndarray:
+    """Real numbers as float64, NaN where one is missing; ValueError for text, times and all else."""
+    found = np.asarray(y)
+    found = _real_objects(found) if found.dtype.kind == "O" else found
+    refuse_complex(found)
+    if found.dtype.kind not in "biuf":
+        raise ValueError(f"y must be real numbers, got {found.dtype}: turn text and times into numbers first")
+    return np.asarray(found, dtype=np.float64, order="C")
+
+
+def _real_objects(y: np.ndarray) -> np.ndarray:
+    """Python's objects as the real numbers that they are, NaN where one is missing."""
+    found = np.empty(y.shape)
+    for place, value in np.ndenumerate(y):
+        try:
+            if isinstance(value, str | bytes):  # which float() takes, too
+                raise TypeError
+            found[place] = np.nan if is_missing(value) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            row = f" in row {place[0]:,}" if place else ""
+            raise ValueError(
+                f"y must be real numbers, got {value!r:.60}{row}: turn text and times into numbers first"
+            ) from None
+    return found
 
 
 def refuse_missing(y: np.ndarray, first: int = 0, where: str = "") -> None:
@@ -143,8 +164,8 @@ def _of_objects(y: np.ndarray, first: int, where: str) -> np.ndarray:
 
 def is_missing(value: object) -> bool:
     """Whether it is None, NaN or pandas' NA, which is not even equal to itself."""
-    same = value == value
-    return value is None or not isinstance(same, bool | np.bool_) or not same
+    same = value is not None and value == value
+    return not same if isinstance(same, bool | np.bool_) else np.ndim(same) == 0
 
 
 def _refuse(wrong: np.ndarray, what: str, y: np.ndarray, first: int, where: str) -> None:

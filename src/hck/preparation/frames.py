@@ -1,6 +1,7 @@
 """Columns of data frames, of pandas, polars, pyarrow and others that narwhals knows, as arrays."""
 
 import datetime
+from collections.abc import Hashable
 from numbers import Number, Real
 from typing import Any, TypeAlias
 
@@ -73,10 +74,16 @@ def kind_of(column: Column, name: object) -> str:
             return "numbers"
         if all(isinstance(value, datetime.date) for value in there):
             return "dates"
-        if isinstance(dtype, nw.Object):
+        if isinstance(dtype, nw.Object) and all(map(_has_a_word, there)):
             return "words"
     native = getattr(column.to_native(), "dtype", dtype)
     raise TypeError(f"column {name!r} has dtype {native}: turn it into numbers, dates or text first")
+
+
+def _has_a_word(value: object) -> bool:
+    """Whether text says which value it is: not of what can change, nor of what is told by its address."""
+    told = type(value).__str__ is not object.__str__ or type(value).__repr__ is not object.__repr__
+    return isinstance(value, Hashable) and told
 
 
 def order_of(column: Column) -> list[str] | None:

@@ -42,8 +42,9 @@ class Moments:
     def _of_few(cls, x: np.ndarray, weight: np.ndarray) -> "Moments":
         """Differences from the first row keep digits, and are 0 of constants."""
         count = float(weight.sum())
-        mean = x[0] + weight @ (x - x[0]) / (count or 1.0)
-        return cls(count, mean, weight @ (x - mean) ** 2, x.min(0), x.max(0))
+        with np.errstate(over="ignore", invalid="ignore"):  # of points that are refused as too large
+            mean = x[0] + weight @ (x - x[0]) / (count or 1.0)
+            return cls(count, mean, weight @ (x - mean) ** 2, x.min(0), x.max(0))
 
     def __add__(self, other: "Moments") -> "Moments":
         """Of both: Chan, Golub and LeVeque's formula."""
@@ -51,9 +52,11 @@ class Moments:
         if not self.count or not other.count:
             known = self if self.count else other
             return Moments(known.count, known.mean, known.square, low, high)
-        count, apart = self.count + other.count, other.mean - self.mean
-        mean = self.mean + apart * (other.count / count)
-        square = self.square + other.square + apart**2 * (self.count * other.count / count)
+        count = self.count + other.count
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = other.mean - self.mean
+            mean = self.mean + apart * (other.count / count)
+            square = self.square + other.square + apart**2 * (self.count * other.count / count)
         return Moments(count, mean, square, low, high)
 
     def scaling(self, kind: str | None, device: torch.device) -> Scaling:

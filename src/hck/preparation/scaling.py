@@ -10,6 +10,8 @@ from hck.backend.checks import check_floats, require
 from hck.points import DensePoints, Points, SparsePoints
 from hck.preparation.ties import Ties
 
+_LEAST = 1e-145  # the width of a feature that is not constant: of smaller ones squares underflow
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -47,8 +49,9 @@ class Scaling:
             absolute = abs(points.x)
             mean = np.asarray(absolute.multiply(absolute).mean(0)).ravel()
             width = np.sqrt(mean) if kind == "standard" else absolute.max(0).toarray().ravel()
-            factor = torch.from_numpy(1 / np.where(width > 0, width, 1.0)).to(points.device)
-            return cls(torch.zeros_like(factor), factor)
+            width = np.where(width < _LEAST, absolute.max(0).toarray().ravel(), width)  # squares underflow
+            found = torch.from_numpy(width).to(points.device)
+            return cls.by(torch.zeros_like(found), found)
         x = points.x
         if kind == "standard":
             centre = x.mean(0, dtype=torch.float64)
@@ -56,6 +59,8 @@ class Scaling:
             for part in x.split(2**16):
                 width += (part.double() - centre).square().sum(0)
             width = (width / len(x)).sqrt()
+            small = (width < _LEAST).nonzero().squeeze(1)  # perhaps squares underflow
+            width[small] = (x[:, small].amax(0) - x[:, small].amin(0)).double()
             width = width if ties is None else ties.widths(width)
         else:
             low, high = x.amin(0).double(), x.amax(0).double()
@@ -66,6 +71,7 @@ class Scaling:
     def by(cls, centre: Tensor, width: Tensor) -> "Scaling":
         """By the widths of features; constant ones are only centred."""
         flat = width <= 1e-12 * centre.abs()
+        refuse_small(width.masked_fill(flat, 0.0).cpu().numpy(), _LEAST)
         return cls(centre, 1 / width.masked_fill(flat, 1.0))
 
     def __call__(self, points: Points, dtype: torch.dtype) -> Points:
@@ -85,6 +91,17 @@ class Scaling:
             return slopes
         factor = self.factor.to(slopes).reshape(-1, *(1,) * (slopes.ndim - 2))
         return slopes * factor
+
+
+def refuse_small(width: np.ndarray, least: float) -> None:
+    """Raise ValueError for features whose widths (d,) are so small that squares are lost, but not 0."""
+    small = (width > 0) & (width < least)
+    if small.any():
+        some = int(small.argmax())
+        raise ValueError(
+            f"X has values that are too close: feature {some} varies by {width[some]:.2g}, and squares of "
+            f"less than {least:.0e} are lost. Scale the features"
+        )
 
 
 def other_units(scaling: Scaling, points: Points) -> dict[str, Tensor | None]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hck.kernels.inputs import refuse_times
 from hck.preparation.coding import Coding, LabelTally, NumberTally, Tally, is_missing
 from hck.preparation.sample import Moments
 
@@ -80,10 +81,11 @@ def as_numbers(values: np.ndarray, called: str, first: int = 0, where: str = "")
     """
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {called}{where}")
+    refuse_times(values, f"{called}{where}")
     if values.dtype != np.float32 or not values.dtype.isnative:
         try:
             values = values.astype(np.float64, copy=False)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             missing = [is_missing(each) for each in values.ravel()]
             _refuse(np.reshape(missing, values.shape), called, first, where)
             raise ValueError(

@@ -24,7 +24,18 @@ _B = (0.41, 0.4, 0.37, 0.44, 0.39)
 
 @dataclass
 class Laplace:
-    """The approximation at the mode."""
+    """The approximation at the mode.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.process import laplace
+    >>> x = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
+    >>> found = laplace(make_approximation("exact", "gaussian", x, rank=50), x[:, 0] > 0.5)
+    >>> bool(found.mode[0] < 0 < found.mode[-1]), type(found.process()).__name__
+    (True, 'Process')
+    """
 
     value: float  # the log of the approximate marginal likelihood of all labels
     mode: Tensor  # f (n, 1)
@@ -46,7 +57,30 @@ class Laplace:
 def laplace(
     source: Approximation, y: Tensor, parameters: Sequence[Tensor] = (), start: Tensor | None = None
 ) -> Laplace:
-    """Of labels 0 and 1 (n,), with parameters among the kernel's `tensors`, from a mode (n, 1) nearby."""
+    """Of labels 0 and 1 (n,), with parameters among the kernel's `tensors`, from a mode (n, 1) nearby.
+
+    Parameters
+    ----------
+    source : Approximation
+        The kernel, on the training points.
+    y : Tensor of shape (n,)
+        Labels, 0 and 1.
+    parameters : sequence of Tensor
+        What to differentiate by, among the kernel's `tensors`.
+    start : Tensor of shape (n, 1), optional
+        A mode nearby, at which the search begins.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.kernels import Gaussian
+    >>> from hck.process import laplace
+    >>> x = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
+    >>> wide, narrow = (make_approximation("exact", Gaussian(s), x, rank=50) for s in (0.5, 0.01))
+    >>> laplace(wide, x[:, 0] > 0.5).value > laplace(narrow, x[:, 0] > 0.5).value  # which is the likelier
+    True
+    """
     y = y.to(source.device).long()
     zero = torch.zeros(1, dtype=torch.float64, device=source.device)
     problem = Problem(Logistic(), y, None, zero)

@@ -22,6 +22,31 @@ def log_likelihood(
 
     Parameters are what to differentiate by: among the kernel's `tensors`, or `noise` itself, which has shape
     () or (n,). The trend is H (n, trends) of a mean function; β is estimated along with it.
+
+    Parameters
+    ----------
+    source : Approximation
+        The kernel, on the training points.
+    noise : float or Tensor of shape () or (n,)
+        Variances.
+    y : Tensor of shape (n,) or (n, columns)
+        Observations.
+    parameters : sequence of Tensor
+        What to differentiate by.
+    trend : Tensor of shape (n, trends), optional
+        H.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.process import log_likelihood
+    >>> x = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
+    >>> made = make_approximation("exact", "matern52", x, rank=50)
+    >>> noise = torch.tensor(0.1, dtype=torch.float64)
+    >>> found = log_likelihood(made, noise, torch.sin(6 * x[:, 0]), parameters=[noise])
+    >>> found.gradient[0] < 0  # less noise would be likelier
+    tensor(True)
     """
     tensors = source.kernel.tensors()
     if any(all(parameter is not other for other in (*tensors, noise)) for parameter in parameters):

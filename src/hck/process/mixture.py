@@ -1,16 +1,18 @@
 """Several trees over the same observations, taken together."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from hck.approximations.factorization import check_covariance
 from hck.backend.checks import require
 from hck.backend.interrupts import interruptible
 from hck.backend.random import Random
 from hck.hierarchy.leave_one_out import LeftOut
-from hck.points import PointsLike
+from hck.points import PointsLike, as_points_like
 from hck.process.process import Functions, Process
 from hck.process.spread import Spread, calibrate
 
@@ -23,6 +25,19 @@ class Mixture:
     variances and of the variance of their means, which is large next to cuts, each times a factor (`spread`).
     Factors of 1 are those of a mixture of trees of which one, not known which, is right. But the mean is
     nearer to the truth than the trees are: `calibrated` has the factors that fit left-out observations best.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.process import Mixture, Process
+    >>> x = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
+    >>> made = [make_approximation("hierarchical", "matern52", x, rank=10, generator=k) for k in range(3)]
+    >>> y, no_trend = torch.sin(6 * x[:, 0]), torch.zeros(50, 0)
+    >>> mixture = Mixture([Process.of(each, 0.01, y, no_trend) for each in made])
+    >>> mean, variance = mixture.variance([[0.5]], torch.zeros(1, 0, dtype=torch.float64))
+    >>> bool((mean - torch.sin(torch.tensor(3.0))).abs() < 3 * variance.sqrt())
+    True
     """
 
     members: list[Process]
@@ -39,11 +54,16 @@ class Mixture:
 
         As it is where equations are solved by iteration, since nothing is left out then.
         """
-        if not all(member.factorization.has_left_out for member in self.members):
+        if not self.has_left_out:
             return self
         first = self.members[0]
         found = calibrate(first.observations, self._left_out(), self._noise, rows, known_noise)
         return replace(self, spread=found)
+
+    @property
+    def has_left_out(self) -> bool:
+        """Whether observations can be predicted from all others."""
+        return all(member.has_left_out for member in self.members)
 
     @property
     def log_likelihood(self) -> float:
@@ -80,7 +100,9 @@ class Mixture:
     @interruptible
     def covariance(self, x: PointsLike, trend: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the covariances at new points, for several outputs (points, points, outputs)."""
-        within = _mean([member.covariance(x, trend) for member in self.members])  # first: it may be refused
+        outputs = 0 if self.members[0].outputs == 1 else 3 * self.members[0].outputs
+        check_covariance(as_points_like(x, self.members[0].mean.points), len(self.members) + outputs)
+        within = _mean([member.covariance(x, trend) for member in self.members])
         means = torch.stack([member.predict(x, trend) for member in self.members])
         apart, spread = means - means.mean(0), self.spread
         if apart.ndim == 2:
@@ -96,6 +118,19 @@ class Mixture:
         latent = [(one.variance - noise).clamp_min(0) for one in left_out]
         mean, variance = mix([one.mean for one in left_out], latent, self.spread)
         return LeftOut(mean, variance + self.spread.noise * noise)
+
+    @cached_property
+    def standardised(self) -> Tensor | None:
+        """Sizes of errors of left-out observations, in units of their standard deviations: like y.
+
+        Infinite where others cannot predict an observation; None if nothing can be left out.
+        """
+        if not self.has_left_out:
+            return None
+        found = self.leave_one_out()
+        error, std = (self.members[0].observations.to(found.mean) - found.mean).abs(), found.variance.sqrt()
+        known = error.isfinite() & std.isfinite()
+        return torch.where(error > 0, error / std, error).where(known, torch.inf)
 
     @property
     def _noise(self) -> Tensor:
@@ -140,7 +175,23 @@ class Mixture:
 
 @dataclass
 class MixtureFunctions:
-    """Functions drawn from a mixture, the same whenever they are evaluated."""
+    """Functions drawn from a mixture, the same whenever they are evaluated.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.backend.random import as_random
+    >>> from hck.process import Mixture, Process
+    >>> x = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
+    >>> made = [make_approximation("hierarchical", "matern52", x, rank=10, generator=k) for k in range(3)]
+    >>> y, no_trend = torch.sin(6 * x[:, 0]), torch.zeros(50, 0)
+    >>> mixture = Mixture([Process.of(each, 0.01, y, no_trend) for each in made])
+    >>> functions = mixture.functions(4, as_random(0), 64)
+    >>> grid, none = [[0.1], [0.2]], torch.zeros(2, 0, dtype=torch.float64)
+    >>> bool((functions(grid, none) == functions(grid, none)).all())  # the same whenever they are evaluated
+    True
+    """
 
     mixture: Mixture
     drawn: dict[int, Functions]  # of each tree that has some

@@ -25,6 +25,18 @@ class Process:
     predictions (O'Hagan, 1978). Several outputs, the columns of y, are independent of each other and share
     kernel, noise and H, and so one factorization; of one output, results lack their axis. Made by
     `Process.of`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.process import Process
+    >>> x = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
+    >>> made, no_trend = make_approximation("exact", "matern52", x, rank=50), torch.zeros(50, 0)
+    >>> process = Process.of(made, 0.01, torch.sin(6 * x[:, 0]), no_trend)
+    >>> new, none = [[0.5], [3.0]], torch.zeros(2, 0, dtype=torch.float64)
+    >>> process.predict(new, none).shape, process.variance(new, none).round(decimals=2)
+    (torch.Size([2]), tensor([0.0000, 0.9700], dtype=torch.float64))
     """
 
     source: Approximation
@@ -90,6 +102,11 @@ class Process:
     def features(self) -> Tensor:
         """H (n, trends)."""
         return self.y[:, self.outputs :]
+
+    @property
+    def explained(self) -> Tensor:
+        """What the trend says of the observations: shape (n, outputs)."""
+        return self.features @ self.coefficients.to(self.y)
 
     def _squeeze(self, values: Tensor) -> Tensor:
         """Values (…, outputs) without that axis if there is one output."""
@@ -191,10 +208,15 @@ class Process:
 
     # The observations themselves --------------------------------------------------------------------
 
+    @property
+    def has_left_out(self) -> bool:
+        """Whether observations can be predicted from all others: not where equations are solved by steps."""
+        return self.factorization.has_left_out
+
     @torch.no_grad()
     def leave_one_out(self) -> LeftOut:
         """Every observation predicted from all others."""
-        if not self.factorization.has_left_out:
+        if not self.has_left_out:
             raise needs_factorization("leave-one-out predictions")
         diagonal = self.factorization.inverse_diagonal()  # first: then solutions can use what it made
         rest = self.solution.combine(subtracting(self.coefficients)).weights

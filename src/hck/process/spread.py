@@ -23,6 +23,12 @@ class Spread:
 
     These are the mean of the trees' variances of the function, the variance of the noise, and the variance
     between the trees' means. With 1 for each, they are those of a mixture in which one of the trees is right.
+
+    Examples
+    --------
+    >>> from hck.process import Spread
+    >>> Spread(between=0.5)  # trees disagree more than their mean is wrong
+    Spread(function=1.0, noise=1.0, between=0.5)
     """
 
     function: float = 1.0

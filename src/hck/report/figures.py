@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from hck import plotting
-from hck.estimators import HCKGaussianProcessRegressor
 from hck.estimators.base import HCKEstimator
 from hck.estimators.inspection import check_new, leaves_of
 from hck.metrics import as_numbers, coverage, r2, rmse
@@ -130,8 +129,10 @@ def _of_the_kernel(model: HCKEstimator, X: PointsLike) -> Iterator[Picture]:
     factor = kernel_of(model).stretch()
     if factor is not None and factor.ndim == 2:
         yield from _metric(model, _deviations(model, X))
-    if isinstance(model, HCKGaussianProcessRegressor) and np.isfinite(model.history_).any():
-        steps, last = plural(len(model.history_), "step"), number(model.history_[-1])
+    history = getattr(model, "history_", [])
+    one = len(getattr(model, "kernels_", [None])) == 1  # else one history follows another
+    if one and np.isfinite(history).any():
+        steps, last = plural(len(history), "step"), number(history[-1])
         yield draw(
             "Learning",
             "The log-likelihood per observation while parameters were learned.",

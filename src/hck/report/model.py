@@ -1,11 +1,18 @@
 """What a fitted estimator is, and how it came to be so."""
 
 from types import FunctionType, ModuleType
+from typing import Any
 
 import numpy as np
 import torch
 
-from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
+from hck.estimators import (
+    HCKClassifier,
+    HCKGaussianProcessClassifier,
+    HCKGaussianProcessRegressor,
+    HCKKernelPCA,
+    HCKRegressor,
+)
 from hck.estimators.base import HCKEstimator
 from hck.estimators.inspection import categories_of, learned_parameters, n_training_points, scaling_kind
 from hck.kernels import Kernel, Product, Scaled, Sum
@@ -14,7 +21,10 @@ from hck.plotting.lengthscales import feature_labels, kernel_of, lengthscales, s
 from hck.report._text import PageTable, Section, in_bytes, number, plural
 from hck.selection import Selection
 
-_ESTIMATORS = (HCKRegressor, HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA)
+_ESTIMATORS = (
+    *(HCKRegressor, HCKClassifier, HCKGaussianProcessRegressor, HCKGaussianProcessClassifier),
+    HCKKernelPCA,
+)
 _FOLDED = 12  # longer tables are folded
 _CODE = (type, FunctionType, ModuleType)  # refers to more than a model
 
@@ -125,6 +135,9 @@ def _lengthscales(model: HCKEstimator) -> tuple[list[Row], list[PageTable]]:
 def _noise_rows(model: HCKEstimator) -> list[Row]:
     if isinstance(model, HCKKernelPCA):
         return [["Components", number(len(model.eigenvalues_))]]
+    if isinstance(model, HCKGaussianProcessClassifier):
+        several = f": each with a kernel of its own, of which that of {model.classes_[0]} is shown"
+        return [["Classes", number(len(model.classes_)) + (several if len(model.kernels_) > 1 else "")]]
     if not isinstance(model, HCKGaussianProcessRegressor):
         scaling = scaling_kind(model) or "none"
         return [["Ridge (alpha)", number(model.selection_.alpha)], ["Scaling of features", scaling]]
@@ -176,6 +189,8 @@ def _features(model: HCKEstimator) -> str:
 def choice_section(model: HCKEstimator) -> Section | None:
     """What was chosen or learned, and why; None where all was given."""
     selection = getattr(model, "selection_", None)
+    if isinstance(model, HCKGaussianProcessClassifier):
+        return _likelihood(model, n_training_points(model), {})
     if isinstance(model, HCKGaussianProcessRegressor) and not getattr(selection, "candidates", []):
         return _learned(model)
     return None if selection is None else _selected(selection)
@@ -202,18 +217,23 @@ def _selected(selection: Selection) -> Section:
 
 
 def _learned(model: HCKGaussianProcessRegressor) -> Section:
-    total, n = model.log_marginal_likelihood_value_, n_training_points(model)
-    n *= len(model.y_scale_)
+    values = {**model.kernel_.parameters(), "noise": model.noise_}
+    return _likelihood(model, n_training_points(model) * len(model.y_scale_), values)
+
+
+def _likelihood(
+    model: HCKGaussianProcessRegressor | HCKGaussianProcessClassifier, n: int, values: dict[str, Any]
+) -> Section:
+    """How likely n observations are, and values of parameters, if they were learned."""
+    total = model.log_marginal_likelihood_value_
     rows = [["Log-likelihood of the training data", number(total)], ["Per observation", number(total / n)]]
     sentence = "Nothing: all parameters were given."
     if model.history_:
         steps = plural(len(model.history_), "step")
         sentence = f"Parameters are those of the largest likelihood that was found, in {steps}."
-        learned = learned_parameters(model)
-        values = {**model.kernel_.parameters(), "noise": model.noise_}
         rows += [
             [name.capitalize(), number(float(value))]
             for name, value in values.items()
-            if np.ndim(value) == 0 and name in learned
+            if np.ndim(value) == 0 and name in learned_parameters(model)
         ]
     return Section("What was learned", [sentence], [PageTable("Likelihood", [], rows)])

@@ -7,7 +7,12 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import confusion_matrix
 
 from hck import metrics
-from hck.estimators import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA
+from hck.estimators import (
+    HCKClassifier,
+    HCKGaussianProcessClassifier,
+    HCKGaussianProcessRegressor,
+    HCKKernelPCA,
+)
 from hck.estimators.base import HCKEstimator
 from hck.metrics import as_array, check_finite
 from hck.preparation.arrays import PointsLike
@@ -70,7 +75,9 @@ def predict(model: HCKEstimator, X: PointsLike, y: ArrayLike | None) -> Outcome:
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if len(y) != n:
         raise ValueError(f"X has {n} points but y has {len(y)} values")
-    return _classify(model, X, y) if isinstance(model, HCKClassifier) else _regress(model, X, y)
+    if isinstance(model, HCKClassifier | HCKGaussianProcessClassifier):
+        return _classify(model, X, y)
+    return _regress(model, X, y)
 
 
 def _regress(model: HCKEstimator, X: PointsLike, y: np.ndarray) -> Regression:
@@ -93,7 +100,9 @@ def _regress(model: HCKEstimator, X: PointsLike, y: np.ndarray) -> Regression:
     return Regression(y, mean, std, note)
 
 
-def _classify(model: HCKClassifier, X: PointsLike, y: np.ndarray) -> Classification:
+def _classify(
+    model: HCKClassifier | HCKGaussianProcessClassifier, X: PointsLike, y: np.ndarray
+) -> Classification:  # fmt: skip
     y = y.reshape(len(y), -1)[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
         raise ValueError(f"y must be labels of shape (n_samples,), got {y.shape}")
@@ -104,7 +113,8 @@ def _classify(model: HCKClassifier, X: PointsLike, y: np.ndarray) -> Classificat
             f"y has none of the model's classes: it has labels such as {y[0]!r}, they are such as "
             f"{model.classes_[0]!r}"
         )
-    proba = None if model.calibration_ is None else as_array(model.predict_proba(X))
+    has_none = isinstance(model, HCKClassifier) and model.calibration_ is None
+    proba = None if has_none else as_array(model.predict_proba(X))
     return Classification(y, as_array(model.predict(X)), model.classes_, known, proba)
 
 

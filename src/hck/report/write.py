@@ -33,7 +33,7 @@ def write_report(
 
     Parameters
     ----------
-    model : HCKRegressor, HCKClassifier, HCKGaussianProcessRegressor or HCKKernelPCA
+    model : any estimator of `hck.estimators`
         A fitted one.
     X : as in `fit`
         Data that the model has not seen, to judge it by.

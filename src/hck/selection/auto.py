@@ -2,7 +2,8 @@
 
 import math
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from hck.approximations import Approximation
 from hck.approximations.make import approximate, for_other_points
 from hck.backend.interrupts import interruptible
-from hck.backend.parallel import on_own_threads
+from hck.backend.parallel import at_a_time, on_own_threads, parallel_map
 from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import mean_variance
 from hck.kernels import Kernel, make_kernel
@@ -18,7 +19,7 @@ from hck.kernels.registry import KernelLike
 from hck.points import DensePoints
 from hck.selection.anisotropic import MOST_FEATURES, MOST_ROWS, Course
 from hck.selection.candidate import Candidate, Given, Selection, Shape
-from hck.selection.contest import Contest
+from hck.selection.contest import Comparison, Contest
 from hck.selection.isotropic import Units, isotropic
 from hck.selection.loss import Loss
 from hck.selection.metric import can_learn
@@ -26,7 +27,7 @@ from hck.selection.observations import Observations
 from hck.selection.tuning import tune_ridge
 from hck.selection.work import OF_A_RANK, SCOUTING, UNKNOWN, Effort, final_shape, tree_work
 
-KERNELS = ("matern32", "matern12", "gaussian", "laplace")  # that "auto" chooses from
+KERNELS = ("matern32", "matern12", "rational_quadratic", "laplace")  # that "auto" chooses from
 AROUND = (0.3, 1.0, 3.0)  # multiples of an alpha to try
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)  # the same, for a kernel that is given
 _SCOUTS = 4000  # observations on which the ridge of a kernel that is given is looked for
@@ -34,10 +35,18 @@ _PART = 0.7  # of the work that is left, since left-out values take as much agai
 _SMALLEST, _MEETING = 192, 768  # sizes of leaves where candidates meet
 _TREES = 4  # there: what a forest makes good, such as cuts through many features that matter, must not count
 _FEW = 2  # kernels that learn a metric for many features
-_BLENDED = 3  # candidates at most whose predictions are averaged
+_BLENDED, _LIGHTEST = 3, 0.1  # candidates at most that share the trees, and the least weight of one
 _REFINED = 20_000  # observations on which the ridge of approximations without a tree is chosen
 
-Chosen = tuple[Candidate, list[Candidate], list[str]]  # the best, those that have met, what was done
+
+@dataclass(frozen=True)
+class Chosen:
+    """The best candidate with its best alpha, those that have met, what was done, and who may share trees."""
+
+    best: Candidate
+    met: list[Candidate]
+    notes: list[str] = field(default_factory=list)
+    blend: list[Candidate] = field(default_factory=list)  # the best first, with weights
 
 
 def given_kernel(kernel: KernelLike, lengthscale: ArrayLike | None) -> Kernel | str:
@@ -51,56 +60,65 @@ def select(given: Given, contest: Contest, units: Units) -> Selection:
     """Choose what is not given, with the limits of the contest; training may take as much again."""
     start, name = time.perf_counter(), str(contest.settings.approximation)
     if isinstance(given.kernel, Kernel) and given.alpha is not None:
-        shape, _ = shape_of(given, contest)
+        shape = shape_of(given, contest)
         return Selection(given.kernel, given.alpha, **asdict(shape), approximation=name)
-    best, met, notes = choose(contest, given.kernel, given.alpha, units)
-    shape, blends = shape_of(given, contest)
+    chosen = choose(contest, given.kernel, given.alpha, units)
+    best, notes, shape = chosen.best, chosen.notes, shape_of(given, contest)
     if given.alpha is None and name in OF_A_RANK:
         best.alpha = _refine(best, contest, shape)
         notes.append(f"with this approximation: alpha {best.alpha:.3g}")
-    found = Selection(
-        best.kernel, best.alpha, **asdict(shape), candidates=met, notes=notes, approximation=name
+    blend = share(chosen.blend, shape, given, contest) if given.blends else []
+    if blend:
+        shape = replace(shape, n_trees=sum(each.n_trees for each in blend))
+    learned = any(each.kernel.importances() is not None for each in (best, *blend))
+    return Selection(
+        best.kernel,
+        best.alpha,
+        **asdict(shape),
+        candidates=chosen.met,
+        notes=notes,
+        seconds=time.perf_counter() - start,
+        approximation=name,
+        blend=blend,
+        held=contest.held if learned else None,
     )
-    if blends:
-        alike = [each for each in met[1:] if _joins(each, best, contest.margin)]
-        found.blend = [best, *alike][:_BLENDED]
-    found.seconds = time.perf_counter() - start
-    return found
 
 
-def shape_of(given: Given, contest: Contest, passes: float = 1.0) -> tuple[Shape, bool]:
-    """The size of what is trained, and whether several candidates are: each has half of the work then.
+def share(blend: list[Candidate], shape: Shape, given: Given, contest: Contest) -> list[Candidate]:
+    """Deal trees to candidates by their weights, one to each at least; none if there are too few.
 
-    Training takes so many passes over a tree.
+    A single leaf of all points is solved for as many of them as work allows.
     """
+    points, n_trees = contest.data.points, shape.n_trees
+    n = len(points)
+    if given.n_trees is None and (shape.leaf_size or 0) >= n:
+        n_trees = int(min(len(blend), _PART * contest.limits.work / tree_work(n, _width(contest), n, 1)))
+    blend = blend[:n_trees]
+    if len(blend) < 2:
+        return []
+    whole = sum(each.weight for each in blend)
+    blend = [replace(each, weight=each.weight / whole, n_trees=1) for each in blend]
+    for _ in range(n_trees - len(blend)):
+        max(blend, key=lambda each: n_trees * each.weight - each.n_trees).n_trees += 1
+    return blend
+
+
+def shape_of(given: Given, contest: Contest, passes: float = 1.0) -> Shape:
+    """The size of what is trained, which takes so many passes over a tree."""
     points, limits = contest.data.points, contest.limits
     work = limits.work
     if contest.pace and limits.deadline < math.inf:
         work = max((limits.deadline - time.perf_counter()) * contest.pace, 0.2 * work)
-    limits = replace(limits, work=_PART * work / passes)
-    shape = final_shape(given, contest.settings, points, limits)
-    if not given.blends:
-        return shape, False
-    part = final_shape(given, contest.settings, points, replace(limits, work=limits.work / 2))
-    # one leaf of all points is worth more than several models
-    return (part, True) if part.n_trees == shape.n_trees else (shape, False)
-
-
-def _joins(candidate: Candidate, best: Candidate, margin: float) -> bool:
-    """Whether a candidate is nearly as good as the best, and of a kind that may win."""
-    return (not margin or candidate.many == best.many) and candidate.loss < 1.15 * best.loss
+    return final_shape(given, contest.settings, points, replace(limits, work=_PART * work / passes))
 
 
 @interruptible
 @on_own_threads()
 def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: Units) -> Chosen:
-    """The best with its best alpha, the candidates that have met, and what was done.
-
-    Kernel and alpha are those of `Given`; one of them is to be chosen.
-    """
+    """Let candidates compete. Kernel and alpha are those of `Given`; one of them is to be chosen."""
     if isinstance(kernel, Kernel):
         tuned = tuned_alpha(contest, kernel)
-        return tuned, [tuned], []
+        return Chosen(tuned, [tuned])
     notes: list[str] = []
     start, points, work = time.perf_counter(), contest.data.points, contest.limits.work
     names = list(KERNELS) if kernel == "auto" else [kernel]
@@ -118,16 +136,35 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
         course = Course(contest, comparison, names, alpha, effort)
         found = [*course.metrics(found[0]), *found[:2]]
         notes.append(f"metrics: {time.perf_counter() - begin:.1f} s")
-    begin = time.perf_counter()
+    begin, blend = time.perf_counter(), []
     if len(found) > 1:
-        found = meet(contest, found, (1.0,), 0.2 * work)
-    found = _simplest_first(found, contest.margin, notes)
+        found, meeting = meet(contest, found, (1.0,), 0.2 * work)
+        found = _simplest_first(found, contest.margin, notes)
+        blend = _blend(found, meeting, contest.margin)
     best = found[0]
     if alpha is None:
-        best = meet(contest, [replace(best)], AROUND, 0.1 * work)[0]
+        best = meet(contest, [best], AROUND, 0.1 * work)[0][0]
         notes.append(f"the first on more points, with alpha {best.alpha:.3g}: {best.loss:.5f}")
+        blend = [replace(each, alpha=each.alpha * best.alpha / found[0].alpha) for each in blend]
+    for each in (best, *found, *blend):
+        each.predicted = None
     notes.append(f"comparison: {time.perf_counter() - begin:.1f} s")
-    return best, found, notes
+    return Chosen(best, found, notes, blend)
+
+
+def _blend(met: list[Candidate], meeting: Comparison, margin: float) -> list[Candidate]:
+    """The first, and others of a kind that may win, whose mean predicts best; with their weights."""
+    first, known = met[0], [each for each in met if not margin or each.many == met[0].many]
+    for _ in range(2):  # once more without those that are light, for what they leave to others
+        predicted = [each.predicted for each in known if each.predicted is not None]
+        if first.predicted is None or len(predicted) < 2:
+            return []
+        known = [each for each in known if each.predicted is not None]
+        for each, weight in zip(known, meeting.weights(predicted), strict=True):
+            each.weight = max(float(weight), _LIGHTEST if each is first else 0.0)
+        others = [each for each in known if each is not first and each.weight >= _LIGHTEST]
+        known = [first, *sorted(others, key=lambda each: -each.weight)[: _BLENDED - 1]]
+    return known
 
 
 def _simplest_first(found: list[Candidate], margin: float, notes: list[str]) -> list[Candidate]:
@@ -141,15 +178,16 @@ def _simplest_first(found: list[Candidate], margin: float, notes: list[str]) -> 
 
 def meet(
     contest: Contest, candidates: list[Candidate], factors: tuple[float, ...], work: float
-) -> list[Candidate]:
+) -> tuple[list[Candidate], Comparison]:
     """Compare candidates on more points and with larger leaves, with multiples of alpha; the best first."""
     size, leaf = meeting(contest, len(candidates) * len(factors), work)
     trees = 1 if leaf == size else _TREES
     comparison, start = contest.compare_on(size, Shape(trees, leaf, leaf // 8 or 1)), time.perf_counter()
-    met = [tune_ridge(comparison, candidate, factors) for candidate in candidates]
+    ridge = partial(tune_ridge, comparison, factors=factors)
+    met = list(parallel_map(ridge, candidates, contest.data.points.device))
     done = trees * len(candidates) * len(factors) * tree_work(size, _width(contest), leaf, leaf // 8 or 1)
     contest.pace = done / (time.perf_counter() - start)
-    return sorted(met, key=lambda candidate: candidate.loss)
+    return sorted(met, key=lambda candidate: candidate.loss), comparison
 
 
 def _width(contest: Contest) -> int:
@@ -167,7 +205,7 @@ def meeting(contest: Contest, runs: int, work: float) -> tuple[int, int]:
     def fits() -> bool:
         each = 4 * points.dtype.itemsize * (leaf + leaf // 8)  # bytes of a point
         cost = runs * _TREES * 1.2 * tree_work(size, d, leaf, leaf // 8 or 1)
-        return cost <= work and size * each <= contest.limits.memory
+        return cost <= work and size * each * at_a_time(points.device) <= contest.limits.memory
 
     while leaf > _SMALLEST and not fits():
         leaf = max(_SMALLEST, int(leaf / 1.2))
@@ -181,7 +219,7 @@ def tuned_alpha(contest: Contest, kernel: Kernel) -> Candidate:
     size = mean_variance(kernel, contest.data.points)
     given = Candidate(kernel, 0.01 * size, "the kernel that was given")
     scouted = tune_ridge(contest.compare_on(_SCOUTS, SCOUTING), given, _RIDGES)
-    return meet(contest, [scouted], AROUND, contest.limits.work)[0]
+    return meet(contest, [scouted], AROUND, contest.limits.work)[0][0]
 
 
 def _refine(best: Candidate, contest: Contest, shape: Shape) -> float:

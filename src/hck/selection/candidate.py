@@ -25,8 +25,8 @@ class Shape:
 class Given:
     """What an estimator is given of what can be chosen; None is to be chosen.
 
-    A kernel may also be the name of one, whose lengthscales are chosen, or "auto". With `blends`, predictions
-    of several candidates may be averaged.
+    A kernel may also be the name of one, whose lengthscales are chosen, or "auto". With `blends`, several
+    candidates may share the trees.
     """
 
     kernel: Kernel | str
@@ -38,7 +38,15 @@ class Given:
 
 @dataclass
 class Candidate:
-    """A kernel and a ridge, and how well they do."""
+    """A kernel and a ridge, and how well they do.
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> from hck.selection import Candidate
+    >>> Candidate(Gaussian(0.5), alpha=0.1, origin="one lengthscale").loss  # until it has competed
+    nan
+    """
 
     kernel: Kernel
     alpha: float
@@ -47,6 +55,8 @@ class Candidate:
     loss: float = np.nan  # on left-out observations: squared error relative to the variance, or −log p(class)
     many: bool = False  # lengthscales, by which features can be singled out
     weight: float = 0.0  # in the mean of several
+    n_trees: int = 0  # that are its own, of the forest that is this mean
+    predicted: np.ndarray | None = None  # where it met others, (counted, columns), until all is chosen
 
 
 @dataclass
@@ -62,12 +72,24 @@ class Selection:
     candidates : list of Candidate
         Those that met in the end, the best first.
     blend : list of Candidate
-        Those whose predictions are averaged, with their weights, if there are several.
+        Those that share the trees, if there are several, with their weights in the mean.
     notes : list of str
         What was done.
     seconds : float
         That selection took.
     approximation : str
+    held : ndarray, optional
+        Rows, among the points that count, that shaped none of the kernels: their left-out errors are those of
+        new points. None if no metric was learned, so that this can be said of all.
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> from hck.selection import Selection
+    >>> print(Selection(Gaussian(0.5), alpha=0.1, n_trees=1, leaf_size=200, rank=25))
+    kernel Gaussian(lengthscale=0.5), alpha 0.1
+    1 tree with leaves of 200 points and rank 25
+    chosen in 0.0 s
     """
 
     kernel: Kernel
@@ -80,6 +102,7 @@ class Selection:
     seconds: float = 0.0
     approximation: str = "hierarchical"
     blend: list[Candidate] = field(default_factory=list)
+    held: np.ndarray | None = None
 
     @property
     def shape(self) -> Shape:
@@ -90,12 +113,13 @@ class Selection:
         shape = f"{self.n_trees} × {self.approximation}, rank {self.rank}"
         if self.approximation == "hierarchical":
             leaf_size = self.leaf_size or self.rank
-            shape = f"{self.n_trees} trees with leaves of {leaf_size} points and rank {self.rank}"
+            trees = "1 tree" if self.n_trees == 1 else f"{self.n_trees} trees"
+            shape = f"{trees} with leaves of {leaf_size} points and rank {self.rank}"
         lines = [f"kernel {self.kernel}, alpha {self.alpha:.3g}", shape]
         if self.candidates:
             lines.append("loss on left-out observations:")
             lines += [f"  {c.loss:.5f}  {c.origin}, alpha {c.alpha:.3g}" for c in self.candidates]
         if len(self.blend) > 1:
-            lines.append("weights in the mean that predicts left-out observations best:")
-            lines += [f"  {c.weight:.3f}  {c.origin}" for c in self.blend]
+            lines.append("weights in the mean that predicts left-out observations best, and trees:")
+            lines += [f"  {c.weight:.3f}  {c.n_trees}  {c.origin}" for c in self.blend]
         return "\n".join([*lines, *self.notes, f"chosen in {self.seconds:.1f} s"])

@@ -1,20 +1,23 @@
 """Where candidates compete: observations that did not shape them, and trees that are the same for all."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
 
 from hck.approximations.hierarchical import make_blueprint
 from hck.approximations.make import for_other_points
+from hck.backend.parallel import parallel_map
 from hck.backend.random import as_random
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.kernel import HierarchicalKernel
+from hck.hierarchy.leave_one_out import LeftOut
 from hck.kernels import Kernel
 from hck.points import DensePoints, Points, VectorPoints
 from hck.preparation.ties import Ties
 from hck.selection.candidate import Shape
-from hck.selection.left_out import left_out_of
+from hck.selection.left_out import blend_weights, left_out_of
 from hck.selection.loss import Loss
 from hck.selection.neighbourhoods import regions
 from hck.selection.observations import Observations
@@ -48,26 +51,49 @@ class Comparison:
         kind = settings.approximation if settings.approximation in FLAT else "hierarchical"
         settings = for_other_points(replace(settings, approximation=kind, verbose=False), points)
         kernel = kernel.to(points.device, points.dtype)
-        return [make_blueprint(kernel, points, settings, seed) for seed in self.seeds]
+        made = partial(make_blueprint, kernel, points, settings)
+        return list(parallel_map(made, self.seeds, points.device))
 
     def matrices(self, trees: list[Blueprint], kernel: Kernel) -> list[HierarchicalKernel]:
         """A kernel on trees that were made for another of the same metric."""
         points, jitter = self.some.points, self.settings.jitter
         kernel = kernel.to(points.device, points.dtype)
-        return [HierarchicalKernel.of(tree.with_kernel(kernel, jitter)) for tree in trees]
+
+        def of(tree: Blueprint) -> HierarchicalKernel:
+            return HierarchicalKernel.of(tree.with_kernel(kernel, jitter))
+
+        return list(parallel_map(of, trees, points.device))
 
     @torch.no_grad()
-    def loss_of(self, matrices: list[HierarchicalKernel], alpha: float) -> float:
-        """The loss of observations that all others predict; infinite if that cannot be computed."""
-        total, noise = np.zeros((len(self.counted), self.some.columns.shape[1])), self.some.noise
-        relative = 1.0 if noise is None else noise.to(self.some.points.device)
-        for matrix in matrices:
-            found = left_out_of(matrix, self.some.columns, alpha * relative)
+    def predicted(self, matrices: list[HierarchicalKernel], alpha: float) -> np.ndarray | None:
+        """What all others predict of observations, (counted, columns); None if that cannot be computed."""
+        noise, device = self.some.noise, self.some.points.device
+        relative = 1.0 if noise is None else noise.to(device)
+
+        def of(matrix: HierarchicalKernel) -> LeftOut | None:
+            return left_out_of(matrix, self.some.columns, alpha * relative)
+
+        total = np.zeros((len(self.counted), self.some.columns.shape[1]))
+        for found in parallel_map(of, matrices, device):
             if found is None:
-                return np.inf
+                return None
             total += found.mean.double().cpu().numpy()[self.counted]
-        value = self.loss(total / len(matrices)) if np.isfinite(total).all() else np.inf
+        return total / len(matrices) if np.isfinite(total).all() else None
+
+    def loss_of(self, matrices: list[HierarchicalKernel], alpha: float) -> float:
+        """The loss of these predictions; infinite if they cannot be computed."""
+        return self.judge(self.predicted(matrices, alpha))
+
+    def judge(self, predicted: np.ndarray | None) -> float:
+        """The loss of predictions; infinite if there are none."""
+        value = np.inf if predicted is None else self.loss(predicted)
         return value if np.isfinite(value) else np.inf
+
+    def weights(self, predicted: list[np.ndarray]) -> np.ndarray:
+        """Weights of several predictions in the mean that comes closest to what was observed."""
+        some, counted = self.some, self.counted
+        precision = None if some.noise is None else 1 / some.noise.double().cpu().numpy()[counted]
+        return blend_weights(predicted, some.columns.double().cpu().numpy()[counted], precision)
 
 
 @dataclass

@@ -29,6 +29,13 @@ class Trial:
     `left_out` is the mean squared error of observations predicted from all others, and `gcv` generalised
     cross-validation, n ‖(I − A) y‖² / tr(I − A)² for the matrix A that takes y to the fitted values, which is
     leave-one-out with all leverages made equal; both relative to the variance of y.
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> from hck.selection import Trial
+    >>> Trial(Gaussian(0.5), alpha=0.1, left_out=0.02, gcv=0.021).left_out
+    0.02
     """
 
     kernel: Kernel
@@ -39,13 +46,25 @@ class Trial:
 
 @dataclass(frozen=True)
 class Search:
-    """All that was tried, in its order."""
+    """All that was tried, in its order.
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> from hck.selection import Search, Trial
+    >>> trials = [Trial(Gaussian(s), 0.1, left_out, left_out) for s, left_out in ((0.5, 0.02), (2.0, 0.3))]
+    >>> print(Search(trials, "left_out"))
+      left out        GCV      alpha  kernel
+       0.02000    0.02000        0.1  Gaussian(lengthscale=0.5)
+       0.30000    0.30000        0.1  Gaussian(lengthscale=2)
+    """
 
     trials: list[Trial]
     score: str
 
     @property
     def best(self) -> Trial:
+        """The trial of the least score."""
         return min(self.trials, key=lambda trial: getattr(trial, self.score))
 
     def __str__(self) -> str:

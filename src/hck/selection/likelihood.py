@@ -12,11 +12,15 @@ from hck.approximations import Approximation
 from hck.backend.interrupts import interruptible
 from hck.kernels import Kernel
 from hck.points import DensePoints, Points, VectorPoints
+from hck.preparation.scaling import refuse_small
 from hck.preparation.ties import Ties
 from hck.process import laplace, log_likelihood
 from hck.selection.maximise import Effort, Function, Learned, climb, maximise_in_rounds
 from hck.selection.observations import Observations
 from hck.selection.space import Space
+
+_LEAST = 1e-145  # the mean of features that are not 0
+_WIDTHS = 1e-90, 1e90  # of features, between which powers neither underflow nor overflow
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,12 @@ class Learning:
 
     By "lbfgs", on one sample of the points, with a tree that is made anew a few times; or, "stochastic", by
     Adam with a fresh sample and a fresh tree at every step.
+
+    Examples
+    --------
+    >>> from hck.selection import Learning
+    >>> Learning("lbfgs", steps=20, size=5000).restarts
+    0
     """
 
     optimizer: str = "stochastic"
@@ -47,7 +57,36 @@ def evaluate(
     jitter: float | None = None,
     gradient: bool = True,
 ) -> tuple[float, np.ndarray]:
-    """The log-likelihood at theta and its gradient, with the tree and the landmarks that there are."""
+    """The log-likelihood at theta and its gradient, with the tree and the landmarks that there are.
+
+    Parameters
+    ----------
+    space : Space
+        What theta is made of.
+    source : Approximation
+        The kernel, on the training points.
+    data : Observations
+    theta : array-like of shape (parameters,)
+    jitter : float or None, default=None
+    gradient : bool, default=True
+        Whether it is asked for; it is empty if not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.kernels import Gaussian
+    >>> from hck.points import as_points
+    >>> from hck.selection import Observations, Space, evaluate
+    >>> x = np.linspace(0, 1, 60)[:, None]
+    >>> data = Observations(as_points(x), torch.from_numpy(np.sin(6 * x[:, 0])))
+    >>> space = Space.of(Gaussian(0.1), noise=0.01)
+    >>> made = make_approximation("exact", space.kernel, x, rank=60)
+    >>> value, gradient = evaluate(space, made, data, space.start)
+    >>> bool(gradient[0] > 0)  # a longer lengthscale would be likelier
+    True
+    """
     kernel, noise, tensors = space.tensors_at(theta, source.device, source.dtype)
     variance = noise if data.noise is None else data.noise.to(source.device, source.dtype)
     assert variance is not None
@@ -91,6 +130,33 @@ def learn(
     """theta of the largest likelihood, with priors if there are any; the objective is per observation.
 
     `approximate` makes of a kernel, points and a seed what stands in for the kernel.
+
+    Parameters
+    ----------
+    space : Space
+        What is learned, and where it starts.
+    data : Observations
+    approximate : callable
+        (kernel, points, seed) ↦ Approximation.
+    rng : RandomState
+    how : Learning
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from hck.approximations import make_approximation
+    >>> from hck.kernels import Gaussian
+    >>> from hck.points import as_points
+    >>> from hck.selection import Learning, Observations, Space, learn
+    >>> x = np.linspace(0, 1, 60)[:, None]
+    >>> data = Observations(as_points(x), torch.from_numpy(np.sin(6 * x[:, 0])))
+    >>> space = Space.of(Gaussian(0.1), noise=0.01)
+    >>> def approximate(kernel, points, seed):
+    ...     return make_approximation("exact", kernel, points, rank=60)
+    >>> found = learn(space, data, approximate, np.random.RandomState(0), Learning("lbfgs", steps=20))
+    >>> bool(np.exp(found.theta[0]) > 0.2)  # the lengthscale, which was 0.1
+    True
     """
     start = space.start if how.start is None else how.start
     size = len(data) if how.size is None else min(how.size, len(data))
@@ -154,8 +220,22 @@ def start_lengthscales(points: VectorPoints, ties: Ties | None = None) -> np.nda
     mean = points.mean(every, torch.zeros_like(every), 1)[0].double().abs()
     rounding = 1e-12 if points.dtype == torch.float64 else 1e-4
     rounding = rounding if isinstance(points, DensePoints) else max(rounding, 1e-6)
-    constant = (variance.sqrt() <= rounding * mean).cpu()
+    constant = (variance.sqrt() <= rounding * mean).cpu().numpy()
+    refuse_small(mean.where(variance < _LEAST**2, 0.0).cpu().numpy(), _LEAST)  # whose variance underflows
     if ties is None:
-        return np.where(constant, 1.0, np.sqrt(points.n_features * variance.cpu().numpy()))
-    width = ties.widths(variance.sqrt().cpu())
-    return np.where(width > 0, ties.count**0.5 * width, 1.0)
+        return _learnable(constant, np.sqrt(points.n_features * variance.cpu().numpy()))
+    width = ties.widths(variance.sqrt().cpu()).numpy()
+    return _learnable(width == 0, ties.count**0.5 * width)
+
+
+def _learnable(constant: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """Widths of features (d,) to start with, 1 of constant ones; ValueError if powers of one are lost."""
+    least, most = _WIDTHS
+    width = np.where(constant, 1.0, width)
+    refuse_small(width, least)
+    if (width > most).any():
+        raise ValueError(
+            f"X has a feature that varies by {width.max():.1e}, but lengthscales of more than {most:.0e} "
+            "cannot be learned, since their powers overflow. Scale the features"
+        )
+    return width

@@ -18,7 +18,16 @@ Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 @dataclass
 class Learned:
-    """Where a search ended."""
+    """Where a search ended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.selection import maximise
+    >>> found = maximise(lambda t: (-float(t @ t), -2 * t), np.ones(2), np.array([[-3.0, 3.0]] * 2))
+    >>> found.converged, found.theta.round(3)
+    (True, array([0., 0.]))
+    """
 
     theta: np.ndarray  # (parameters,)
     value: float
@@ -31,6 +40,16 @@ class Effort:
     """How far L-BFGS goes.
 
     Further starts are normal around the first, with a standard deviation of 1, within the bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.selection import Effort, maximise
+    >>> def steep(t):
+    ...     return -float(t @ t) ** 2, -4 * (t @ t) * t
+    >>> few, many = (maximise(steep, np.ones(1), np.array([[-3.0, 3.0]]), Effort(m)) for m in (1, 50))
+    >>> few.converged, few.value < many.value
+    (False, True)
     """
 
     max_iter: int = 100
@@ -47,6 +66,24 @@ def maximise(function: Function, start: np.ndarray, bounds: np.ndarray, effort: 
     """L-BFGS within bounds (parameters, 2), from the start and from more places around it.
 
     The function is theta ↦ the objective and its gradient, per observation as the tolerance is.
+
+    Parameters
+    ----------
+    function : callable
+        theta ↦ (value, gradient).
+    start : ndarray of shape (parameters,)
+    bounds : ndarray of shape (parameters, 2)
+    effort : Effort, optional
+        How far to go.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.selection import maximise
+    >>> def towards_two(t):
+    ...     return -float((t - 2) @ (t - 2)), -2 * (t - 2)
+    >>> maximise(towards_two, np.zeros(1), np.array([[-1.0, 1.0]])).theta  # as far as the bounds allow
+    array([1.])
     """
     rng = np.random.RandomState(0) if effort.rng is None else effort.rng
     places = [start]
@@ -75,6 +112,26 @@ def maximise_in_rounds(
 
     The first round tries the restarts. Rounds end after a quarter of the iterations, and there are no more
     when one has converged and moved no parameter by a twentieth, or when all iterations are done.
+
+    Parameters
+    ----------
+    make : callable
+        theta ↦ a function, as `maximise` takes it.
+    start : ndarray of shape (parameters,)
+    bounds : ndarray of shape (parameters, 2)
+    effort : Effort, optional
+        How far to go in all rounds together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.selection import maximise_in_rounds
+    >>> def around(theta):  # a function that is right near theta alone
+    ...     top = (theta + 1) / 2
+    ...     return lambda t: (-float((t - top) @ (t - top)), -2 * (t - top))
+    >>> found = maximise_in_rounds(around, np.zeros(1), np.array([[-5.0, 5.0]]))
+    >>> found.theta.round(1)
+    array([1.])
     """
     theta, history, left = start, [], effort.max_iter
     each = max(1, -(-effort.max_iter // _ROUNDS))
@@ -126,6 +183,26 @@ def climb(
     """Adam with a rate that falls to 0 along a cosine; the end is the mean of the last tenth of the path.
 
     The function is (theta, step) ↦ the objective and its gradient, both perhaps noisy.
+
+    Parameters
+    ----------
+    function : callable
+        (theta, step) ↦ (value, gradient).
+    start : ndarray of shape (parameters,)
+    bounds : ndarray of shape (parameters, 2)
+    steps : int, default=100
+    verbose : bool, default=False
+        Whether to show progress.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.selection import climb
+    >>> rng = np.random.default_rng(0)
+    >>> def noisy(theta, step):
+    ...     return -float(theta @ theta), -2 * theta + 0.1 * rng.standard_normal(2)
+    >>> bool(np.abs(climb(noisy, np.ones(2), np.array([[-3.0, 3.0]] * 2)).theta).max() < 0.1)
+    True
     """
     theta, before = start.copy(), start
     history: list[float] = []

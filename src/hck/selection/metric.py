@@ -7,7 +7,7 @@ and by the matrix L it is Xᵀ of that.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from hck.backend.kernels import Formula
 from hck.backend.kinds import kind_of
+from hck.backend.linalg import inverse, try_factor_
 from hck.backend.parallel import parallel_map
 from hck.kernels import make_kernel
 from hck.kernels.stationary import Stationary
@@ -124,30 +125,38 @@ def _gradient(
     kernel's matrix is not positive definite.
     """
     s, (scale, level, shape) = _distances(z, formulas), levels.exp()[..., None, None].unbind(1)
-    parts = zip(*map(_with_slopes, formulas, s, shape), strict=True)
-    values, slopes, by_shape = (torch.stack(part) for part in parts)
-    matrix = values * scale
+    values, slopes, shape_slopes = zip(*map(_with_slopes, formulas, s, shape), strict=True)
+    matrix = torch.stack(values).mul_(scale)
     matrix.diagonal(dim1=1, dim2=2).add_(level[:, 0] * noise)
-    factor, wrong = torch.linalg.cholesky_ex(matrix)
-    known = wrong == 0
-    factor = torch.where(known[:, None, None], factor, torch.eye(z.shape[1], dtype=z.dtype, device=z.device))
-    inverse = torch.cholesky_inverse(factor)
-    solved, columns = inverse @ y, y.shape[2]
-    weight = (inverse * columns - solved @ solved.mT) / 2
+    factor, known = try_factor_(matrix)
+    weight, columns = inverse(factor), y.shape[2]
+    solved = weight @ y
+    weight = weight.baddbmm_(solved, solved.mT, beta=columns / 2, alpha=-0.5)
     by_noise = (weight.diagonal(dim1=1, dim2=2) * noise).sum(1) * level[:, 0, 0]
-    by_scale = (weight * values).sum((1, 2)) * scale[:, 0, 0]
-    by_shape = (weight * by_shape).sum((1, 2)) * scale[:, 0, 0] * shape[:, 0, 0]
+    by_scale = _inner(weight, values) * scale[:, 0, 0]
+    by_shape = _inner(weight, shape_slopes) * (scale * shape)[:, 0, 0]
     if fixed:  # the noise goes with the scale
         by_scale, by_noise = by_scale + by_noise, torch.zeros_like(by_noise)
     by_level = torch.stack([by_scale, by_noise, by_shape], 1)
-    weight = weight.mul_(slopes).mul_(scale)
+    for each, slope, size in zip(weight, slopes, scale, strict=True):
+        each.mul_(slope).mul_(size)
     weight.diagonal(dim1=1, dim2=2).zero_()
     by_place = 4 * (weight.sum(2, keepdim=True) * z - weight @ z)
     for i, formula in enumerate(formulas):
         if formula.manhattan:
             by_place[i] = _by_manhattan(z[i], weight[i])
-    share = known.to(z.dtype) / (z.shape[1] * columns)
-    return by_place * share[:, None, None], by_level * share[:, None]
+    known, share = known[:, None], 1 / (z.shape[1] * columns)
+    return (by_place * share).where(known[..., None], 0), (by_level * share).where(known, 0)
+
+
+def _inner(weight: Tensor, others: Sequence[Tensor | None]) -> Tensor:
+    """The sum of products of each matrix and another, 0 where there is none: shape (matrices,)."""
+    zero = weight.new_zeros(())
+    sums = [
+        zero if other is None else torch.dot(one.view(-1), other.view(-1))
+        for one, other in zip(weight, others, strict=True)
+    ]
+    return torch.stack(sums)
 
 
 def _distances(z: Tensor, formulas: list[Formula]) -> Tensor:
@@ -161,14 +170,14 @@ def _distances(z: Tensor, formulas: list[Formula]) -> Tensor:
     return s
 
 
-def _with_slopes(formula: Formula, s: Tensor, shape: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """f(s, shape), and its derivatives by s and by the shape."""
+def _with_slopes(formula: Formula, s: Tensor, shape: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    """f(s, shape), and its derivatives by s and, if it has one, by the shape."""
     with torch.enable_grad():
         s = s.requires_grad_()
         shape = shape.expand_as(s).clone().requires_grad_() if formula.shaped else shape
         value = formula(s, shape)
         slopes = torch.autograd.grad(value.sum(), (s, shape) if formula.shaped else s)
-    return value.detach(), slopes[0], slopes[1] if formula.shaped else torch.zeros_like(s)
+    return value.detach(), slopes[0], slopes[1] if formula.shaped else None
 
 
 def _by_manhattan(z: Tensor, weight: Tensor) -> Tensor:

@@ -11,7 +11,18 @@ from hck.points import Points
 
 @dataclass
 class Observations:
-    """What is learned from."""
+    """What is learned from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from hck.points import as_points
+    >>> from hck.selection import Observations
+    >>> data = Observations(as_points([[0.0], [1.0], [2.0]]), torch.tensor([5.0, 6.0, 7.0]))
+    >>> data.take(np.array([2, 0])).y
+    tensor([7., 5.])
+    """
 
     points: Points
     y: Tensor  # (n,) or (n, columns)

@@ -72,7 +72,7 @@ def better_than_squares(
 def _for_loss(problems: Problems, selection: Selection, given: Given, contest: Contest) -> Selection:
     """With the size that seconds leave; else training takes longer, since small leaves would cost more."""
     if contest.limits.deadline < math.inf:
-        shape, _ = shape_of(given, contest, _PASSES * _factorizations(problems))
+        shape = shape_of(given, contest, _PASSES * _factorizations(problems))
         selection = replace(selection, **asdict(shape))
     return replace(selection, blend=[])
 

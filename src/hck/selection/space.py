@@ -39,6 +39,14 @@ class Space:
     """What can be learned: theta is the vector of logarithms of all parameters that are not fixed.
 
     Made by `Space.of`.
+
+    Examples
+    --------
+    >>> from hck.kernels import Gaussian
+    >>> from hck.selection import Space
+    >>> space = Space.of(2.0 * Gaussian([0.5, 1.0]), noise=0.1, bounds={"scale": "fixed"})
+    >>> space.names, space.start.round(2)
+    (['lengthscale[0]', 'lengthscale[1]', 'noise'], array([-0.69,  0.  , -2.3 ]))
     """
 
     kernel: Kernel  # with the values at the start

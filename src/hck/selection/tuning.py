@@ -53,16 +53,24 @@ def tune(comparison: Comparison, candidate: Candidate, tries: int, ridge_too: bo
 def tune_ridge(comparison: Comparison, candidate: Candidate, factors: tuple[float, ...]) -> Candidate:
     """The candidate with its best alpha among multiples, and, where that is at an end, those beyond it."""
     matrices = comparison.matrices(comparison.trees(candidate.kernel), candidate.kernel)
-    losses = {factor: comparison.loss_of(matrices, candidate.alpha * factor) for factor in factors}
-    best = min(losses, key=lambda factor: losses[factor])
+    losses: dict[float, float] = {}
+
+    def at(factor: float) -> Candidate:
+        alpha = candidate.alpha * factor
+        predicted = comparison.predicted(matrices, alpha)
+        losses[factor] = comparison.judge(predicted)
+        return replace(candidate, alpha=alpha, loss=losses[factor], predicted=predicted)
+
+    found = min(map(at, factors), key=lambda tried: tried.loss)
     step = factors[-1] / factors[-2] if len(factors) > 1 else 1.0
+    best = min(losses, key=lambda factor: losses[factor])
     while len(losses) > 1 and len(losses) < 2 * len(factors) and best in (min(losses), max(losses)):
-        beyond = best * (step if best == max(losses) else 1 / step)
-        losses[beyond] = comparison.loss_of(matrices, candidate.alpha * beyond)
-        if losses[beyond] >= losses[best]:
+        best *= step if best == max(losses) else 1 / step
+        beyond = at(best)
+        if beyond.loss >= found.loss:
             break
-        best = beyond
-    return replace(candidate, alpha=candidate.alpha * best, loss=losses[best])
+        found = beyond
+    return found
 
 
 def stretched(kernel: Kernel, factor: float) -> Kernel:

@@ -22,6 +22,7 @@ _RATIO = 8  # leaf size over rank
 SCOUTING = Shape(1, 512, 64)  # trees with which kernels are first compared
 _SHARE = {"fast": 1.0, "balanced": 2.5, "best": 12.0}
 _LEAST = 500  # points: fewer are worth as much work
+_NEAR = 128  # points of a neighbourhood, and some more for each feature; larger ones show less fine detail
 
 
 def allowed_work(fit_time: str | float, n: int, device: torch.device) -> float:
@@ -51,9 +52,9 @@ def features_within(n: int, work: float) -> int:
     return rank
 
 
-# Kernels that learn lengthscales, those that learn a matrix, tries, and points of a neighbourhood, each up to
-# some multiple of 10¹¹ operations.
-_EFFORTS = ((0.5, 1, 1, 6, 128), (2, 2, 1, 8, 128), (10, 3, 2, 10, 200), (math.inf, 4, 3, 12, 256))
+# Kernels that learn lengthscales, those that learn a matrix, and tries, each up to some multiple of 10¹¹
+# operations.
+_EFFORTS = ((0.5, 2, 1, 6), (2, 3, 2, 8), (10, 3, 3, 10), (math.inf, 4, 3, 12))
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Effort:
     def within(cls, work: float, points: Points) -> "Effort":
         """As much as is allowed; a GPU does more of it at once."""
         share = work / (1e11 * kind_of(points.device).more_work)
-        kernels, matrices, tries, size = next(each[1:] for each in _EFFORTS if share < each[0])
+        kernels, matrices, tries = next(each[1:] for each in _EFFORTS if share < each[0])
         trials = tries * (2 * kernels + 2 * matrices + 3)
         d = points.values_per_point or UNKNOWN
         scouts = 0.25 * work / (trials * tree_work(1, d, SCOUTING.leaf_size or 1, SCOUTING.rank))
@@ -79,7 +80,7 @@ class Effort:
             kernels,
             matrices,
             steps=int(min(400, max(150, 250 * share**0.3))),
-            size=min(400, size + min(2 * d, 64)),
+            size=_NEAR + min(2 * d, 64),
             tries=tries,
             scouts=int(min(16_000, max(1000, scouts))),
         )

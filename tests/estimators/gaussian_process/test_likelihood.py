@@ -98,6 +98,12 @@ def test_standard_errors_of_what_is_not_determined():
     assert float(found["noise"]) == pytest.approx((2 / N) ** 0.5, rel=0.02)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 900.0, -900.0])
+def test_theta_that_is_no_logarithm(fixed_tree, value):
+    with pytest.raises(ValueError, match="theta are logarithms of parameters, between"):
+        fixed_tree.log_marginal_likelihood([0.0, value, 0.0, 0.0])
+
+
 @pytest.mark.parametrize("theta", [np.zeros(3), np.zeros(5), np.zeros((1, 4)), 0.0], ids=np.shape)
 def test_theta_of_the_wrong_shape(fixed_tree, theta):
     with pytest.raises(ValueError, match=r"theta must have shape \(4,\)"):

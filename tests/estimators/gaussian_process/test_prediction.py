@@ -57,7 +57,7 @@ def test_intervals_hold_what_they_should(learned):
 
 
 def test_deviations_or_covariances(fixed_tree):
-    with pytest.raises(ValueError, match="return_std or for return_cov, not for both"):
+    with pytest.raises(ValueError, match="one of return_std, return_cov and interval"):
         fixed_tree.predict(NEW, return_std=True, return_cov=True)
 
 

@@ -1,5 +1,6 @@
 """Gaussian process regression on a cluster."""
 
+from dataclasses import replace
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -188,12 +189,18 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
             process=True,
         )
         known = {name: getattr(learned, name) for name in _LEARNED}
+        known["selection_"] = replace(learned.selection_, held=None)  # which are rows of the sample
         return plan.cut(sample.x, number), {**known, "_trend": trend, "spread": learned.posterior_.spread}
 
     # Predictions ------------------------------------------------------------------------------------
 
     def predict(
-        self, X: PointsLike, return_std: bool = False, return_cov: bool = False, observed: bool = False
+        self,
+        X: PointsLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        observed: bool = False,
+        interval: float | None = None,
     ) -> Predictions:
         """Predict, with the uncertainty if asked for.
 
@@ -208,6 +215,8 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
             Not possible here: use `to_local`.
         observed : bool, default=False
             Whether the uncertainty is that of new observations, with noise, or that of the function.
+        interval : float, default=None
+            Not possible here: use `to_local`.
 
         Returns
         -------
@@ -216,6 +225,8 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         """
         if return_cov:
             raise ValueError(f"covariances between points are {_ELSEWHERE}.predict")
+        if interval is not None:
+            raise ValueError(f"intervals by left-out observations are {_ELSEWHERE}.predict")
         noise = float(self.noise_) if observed and hasattr(self, "noise_") else 0.0
         if not is_lazy(X):
             x = self._new(X)
