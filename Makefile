@@ -7,7 +7,7 @@ CODE   := $(VENV)/.compiled
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto  # all cores, each test on one
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage lint format clean
+.PHONY: help demo test coverage lint format docs dist clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -36,11 +36,22 @@ lint: $(STAMP)  ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
 
 format: $(STAMP)  ## rewrite the sources in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(STAMP)  ## the site, with the gallery executed, in docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+dist: $(STAMP)  ## build sdist and wheel, and check them as docs/releasing.md says
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python tests/release/check_dist.py $(PYTHONS)
+
 clean:  ## remove what the commands above made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .compiled coverage.xml hck-demo.png
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .compiled coverage.xml hck-demo.png \
+		dist docs/_build docs/auto_gallery docs/api/generated
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

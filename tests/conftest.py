@@ -3,15 +3,19 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from chromium import Browser, find_chromium
+
 HERE = Path(__file__).parent
 HELPERS = [path.stem for path in (HERE / "helpers").glob("*.py")]
-TOGETHER = ("tests/dask/", "tests/hierarchy/")  # one cluster, and one zoo with its dense matrices
+TOGETHER = ("tests/dask/", "tests/hierarchy/", "tests/site/")  # one cluster, one zoo, one site
+FIRST = (HERE / "dask", HERE / "site")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -29,8 +33,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """The cluster and real data come first, so that no process is left alone with them in the end."""
-    items.sort(key=lambda item: (HERE / "dask" not in item.path.parents, not item.get_closest_marker("data")))
+    """The cluster, the site and real data come first, so that no process has them left at the end."""
+    items.sort(key=lambda item: (not {*FIRST} & {*item.path.parents}, not item.get_closest_marker("data")))
 
 
 @pytest.fixture(scope="session")
@@ -92,3 +96,16 @@ def interrupted():
         return pytest.fail("the call came to its end")
 
     return run
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A headless Chromium; skips the test where there is none."""
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium: none on the PATH, none of playwright's, and HCK_CHROMIUM does not name one")
+    if os.name != "posix":
+        pytest.skip("the browser is driven over a pipe that only POSIX systems have")
+    started = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()

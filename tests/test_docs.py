@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "src" / "hck"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+CONTENTS = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`([\w./-]+\.(?:py|md|json|yml|toml|csv|png))(?:: ([\w.]+))?`")
 METHOD = re.compile(r"`([A-Z]\w+)\.(\w+)`")
 CHANGES = ROOT / "CHANGELOG.md"  # which names what was there once
@@ -25,6 +26,13 @@ def found(name, page):
     places = [base / name for base in (page.parent, ROOT, ROOT / "src", SOURCES)]
     anywhere = (path for top in ("src", "tests", "benchmarks") for path in (ROOT / top).rglob(name))
     return next((path for path in places if path.exists()), None) or next(anywhere, None)
+
+
+def linked(page):
+    """The pages that a page leads to, by links or, on the site, by its table of contents."""
+    text = page.read_text()
+    entries = [f"{line}.md" for block in CONTENTS.findall(text) for line in block.split() if line[0] != ":"]
+    return {(page.parent / name).resolve() for name in [*LINK.findall(text), *entries]}
 
 
 def defined(path):
@@ -62,7 +70,7 @@ def test_every_page_can_be_found():
     known, new = {CHANGES}, {ROOT / "README.md"}
     while new:
         known |= new
-        links = {(page.parent / link).resolve() for page in new for link in LINK.findall(page.read_text())}
-        new = {path for path in links if path.suffix == ".md"} - known
+        links = set().union(*map(linked, new))
+        new = {path for path in links if path.suffix == ".md" and path.exists()} - known
     lost = set(PAGES) - known
     assert not lost, sorted(map(name_of, lost))

@@ -111,8 +111,15 @@ class Browser:
                 else:
                     self.events.append(message)
 
-    def open(self, path: Path, width: int, height: int = 900, dark: bool = False) -> None:
+    def open(self, path: Path, width: int, height: int = 900, dark: bool = False, query: str = "") -> None:
         """Load a file into a window of a size."""
+        self.resize(width, height, dark)
+        self.events.clear()
+        self.call("Page.navigate", url=path.resolve().as_uri() + query)
+        self.wait(lambda: any(event["method"] == "Page.loadEventFired" for event in self.events))
+
+    def resize(self, width: int, height: int = 900, dark: bool = False) -> None:
+        """Another window, and another scheme of colours, for the page that is there."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call(
@@ -122,9 +129,14 @@ class Browser:
             deviceScaleFactor=1,
             mobile=False,
         )
-        self.events.clear()
-        self.call("Page.navigate", url=path.resolve().as_uri())
-        self.wait(lambda: any(event["method"] == "Page.loadEventFired" for event in self.events))
+
+    def wait_for(self, script: str, seconds: float = 10.0) -> None:
+        """Wait until a piece of JavaScript is true."""
+        until = time.monotonic() + seconds
+        while not self.evaluate(script):
+            if time.monotonic() > until:
+                raise TimeoutError(f"never true: {script}")
+            time.sleep(0.05)
 
     def evaluate(self, script: str) -> Any:
         """The value of a piece of JavaScript."""

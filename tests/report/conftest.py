@@ -1,27 +1,10 @@
-import os
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from chromium import Browser, find_chromium
 from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
 from hck.report import write_report
 from report_page import NASTY
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A headless Chromium; skips the test where there is none."""
-    program = find_chromium()
-    if program is None:
-        pytest.skip("no Chromium: none on the PATH, none of playwright's, and HCK_CHROMIUM does not name one")
-    if os.name != "posix":
-        pytest.skip("the browser is driven over a pipe that only POSIX systems have")
-    started = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield started
-    started.close()
 
 
 @pytest.fixture(scope="session")
