@@ -122,7 +122,8 @@ class Columns:
         ]
         rest = [i for i in range(len(names)) if i not in self.positions]
         means = [
-            each(column_of(table, i), names[i]) for i, each in zip(self.repeated, self.statistics, strict=True)
+            each(column_of(table, i), names[i])
+            for i, each in zip(self.repeated, self.statistics, strict=True)
         ]
         return self._together(known, _numbers(table, rest, names), means)
 

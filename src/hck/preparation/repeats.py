@@ -6,7 +6,10 @@ from hck.preparation.levels import left_out_means
 
 _FEWEST = 4  # rows of a value, on the average of all rows
 _GAIN, _SURE = 0.005, 3.0  # of the targets' variance, and standard errors of it
-_BINS, _QUANTILES = 10, 32  # intervals: so many for a standard deviation, or as many with equal numbers of rows
+_BINS, _QUANTILES = (
+    10,
+    32,
+)  # intervals: so many for a standard deviation, or as many with equal numbers of rows
 _MOST = 2**17  # rows that are looked at
 
 
@@ -25,19 +28,21 @@ def says_more(x: np.ndarray, targets: np.ndarray) -> bool:
     >>> says_more(x, np.sin(x / 10)[:, None])
     False
     """
-    there = np.flatnonzero(~np.isnan(x))
+    there = np.flatnonzero(np.isfinite(x))
     if len(there) > _MOST:
         there = np.random.default_rng(0).permutation(there)[:_MOST]
-    x, rest = x[there], targets[there] - targets[there].mean(0)
+    x = x[there]
     values, code, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(values) < 3 or (count**2).sum() < _FEWEST * len(x):
         return False
+    rest = targets[there] - targets[there].mean(0)
     errors = left_out_means(code, rest).errors
-    low, width = x.min(), x.std() / _BINS
+    with np.errstate(all="ignore"):  # of numbers whose squares overflow, all are in one interval
+        widths = np.nan_to_num(np.floor((x - x.min()) / (x.std() / _BINS)))
     edges = np.quantile(x, np.linspace(0, 1, _QUANTILES + 1)[1:-1])
     return all(
         _is_above(left_out_means(_numbered(each), rest).errors - errors)
-        for each in (np.floor((x - low) / width), np.searchsorted(edges, x))
+        for each in (widths, np.searchsorted(edges, x))
     )
 
 
