@@ -124,6 +124,7 @@ class Columns:
         means = [
             each(column_of(table, i), names[i])
             for i, each in zip(self.repeated, self.statistics, strict=True)
+            for i, each in zip(self.repeated, self.statistics, strict=True)
         ]
         return self._together(known, _numbers(table, rest, names), means)
 
@@ -144,7 +145,7 @@ class Columns:
         return str(self.names[position] if self.names else position)
 
     def _together(self, known: list[Any], plain: np.ndarray, means: Sequence[np.ndarray] = ()) -> Any:
-        """Features from codings (rows, width) and other columns, with NaN where values are missing; and means."""
+        """Features from codings (rows, width), other columns, NaN where values are missing, and means."""
         if self.means is None:
             return _stack([*known, plain])
         gaps = {i: _missing(found) for i, found in zip(self.positions, known, strict=True)}

@@ -22,7 +22,7 @@ class Scaling:
     """z = (x − centre) · factor, feature by feature, in float64: of float32 digits would be lost before.
 
     Sparse points are not centred, so that they stay sparse. Both are of shape (d,), or None for points that
-    stay as they are. Features with a `bend` b > 0, (d,), become asinh(b z) / b, which is z close to the centre
+    stay as they are. Features with a `bend` b > 0, (d,), become asinh(b z) / b: z close to the centre,
     and a logarithm far from it.
     """
 
