@@ -7,9 +7,6 @@ from hck.preparation.levels import left_out_means
 _FEWEST = 4  # rows of a value, on the average of all rows
 _GAIN, _SURE = 0.005, 3.0  # of the targets' variance, and standard errors of it
 _BINS, _QUANTILES = 10, 32  # intervals: in a standard deviation, or with equal numbers of rows
-    10,
-    32,
-)  # intervals: so many for a standard deviation, or as many with equal numbers of rows
 _MOST = 2**17  # rows that are looked at
 
 

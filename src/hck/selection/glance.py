@@ -40,8 +40,7 @@ def is_better(given: Given, contest: Contest, other: Callable[[Tensor], Points])
 
     def loss_of(some: Observations) -> float:
         small = replace(contest, data=some, loss=loss, rng=np.random.RandomState(0))
-        return isotropic(small.compare_on(size, Shape(1, size, 1)), [name], {"": None}, given.alpha, _TRIES)[
-            0
-        ].loss
+        comparison = small.compare_on(size, Shape(1, size, 1))
+        return isotropic(comparison, [name], {"": None}, given.alpha, _TRIES)[0].loss
 
     return loss_of(there) < _GAIN * loss_of(here)
