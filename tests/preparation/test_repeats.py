@@ -57,6 +57,15 @@ def test_means_stand_beside_the_number(shop):
     assert found[1, 4] == pytest.approx(y.mean())
 
 
+def test_several_columns(shop):
+    x, y, town = shop
+    table = pd.DataFrame({"shop": x, "town": town, "again": x[::-1].copy()})
+    columns, features = Columns.learn(table, lambda: np.stack([y, y[::-1]], 1))
+    assert columns.repeated == [0, 2]
+    assert columns(table).shape == features.shape == (N, columns.width(3)) == (N, 8)
+    assert columns.ties(3).group.tolist() == [0, 0, 1, 2, 3, 3, 4, 4]
+
+
 def test_without_targets_there_are_none(shop):
     x, _, town = shop
     columns, features = Columns.learn(pd.DataFrame({"shop": x, "town": town}))

@@ -124,7 +124,6 @@ class Columns:
         means = [
             each(column_of(table, i), names[i])
             for i, each in zip(self.repeated, self.statistics, strict=True)
-            for i, each in zip(self.repeated, self.statistics, strict=True)
         ]
         return self._together(known, _numbers(table, rest, names), means)
 
@@ -182,9 +181,12 @@ class Columns:
     @property
     def categories(self) -> list[int]:
         """Positions of columns that are categories."""
-        return [
-            i for i, each in zip(self.positions, self.codings, strict=True) if not isinstance(each, Dates)
-        ]
+        return [i for i in self.positions if i not in self.dates]
+
+    @property
+    def dates(self) -> list[int]:
+        """Positions of columns that are dates."""
+        return [i for i, each in zip(self.positions, self.codings, strict=True) if isinstance(each, Dates)]
 
     def sources(self, columns: int) -> np.ndarray:
         """For each feature the position of the column that it comes from."""
