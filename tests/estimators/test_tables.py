@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from hck import HCKClassifier, HCKRegressor, load
+from hck.estimators.inspection import scaling_kind
 from hck.preparation.scaling import Scaling
 
 
@@ -27,6 +28,7 @@ def fitted(tail):
 
 def test_heavy_tails_are_drawn_in_where_that_helps(fitted, tail, tmp_path):
     assert is_bent(fitted)
+    assert scaling_kind(fitted) == "standard, heavy tails drawn in"
     assert not is_bent(HCKRegressor(fit_time="fast", scale="standard", random_state=0).fit(*tail))
     fitted.save(tmp_path / "model")
     np.testing.assert_array_equal(load(tmp_path / "model").predict(tail[0]), fitted.predict(tail[0]))
