@@ -39,9 +39,9 @@ def for_training(
         raise ValueError(f"--target is needed: the column of {path.name} to predict{known}")
     if table.X.shape[1] == 0:
         raise ValueError(f"{path.name} has no columns beside the target")
-    table = replace(table, X=with_dates(table.X)) if hasattr(table.X, "columns") else table
-    _check_features(table.X, path.name)
-    y, table = table.y, placed_table(table, list(places), path.name)
+    y, X = table.y, with_dates(table.X) if hasattr(table.X, "columns") else table.X
+    _check_features(X, path.name)
+    table = placed_table(replace(table, X=X), list(places), path.name)
     _refuse_strays(y, f"the target {table.target_name!r}", path.name)
     task = task_of(y) if task == "auto" else task
     check_task(task, y, path)
