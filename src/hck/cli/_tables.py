@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hck.cli._common import Estimator
+from hck.cli._dates import as_dates, with_dates
 from hck.cli._places import Note, placed, placed_table
 from hck.datasets import Table, read_table
 from hck.datasets.npz import parts_of
@@ -29,7 +31,7 @@ def for_training(
 ) -> tuple[Table, str]:
     """A table with a target, or an error that says how to name it; and what to learn, if task is "auto".
 
-    Columns that are `places` are replaced by coordinates.
+    Columns of text that are dates become dates; those that are `places` are replaced by coordinates.
     """
     table = read_table(path, _typed(target), part=_part(path, part, "train"))
     if table.y is None:
@@ -37,8 +39,9 @@ def for_training(
         raise ValueError(f"--target is needed: the column of {path.name} to predict{known}")
     if table.X.shape[1] == 0:
         raise ValueError(f"{path.name} has no columns beside the target")
-    _check_features(table.X, path.name)
-    y, table = table.y, placed_table(table, list(places), path.name)
+    y, X = table.y, with_dates(table.X) if hasattr(table.X, "columns") else table.X
+    _check_features(X, path.name)
+    table = placed_table(replace(table, X=X), list(places), path.name)
     _refuse_strays(y, f"the target {table.target_name!r}", path.name)
     task = task_of(y) if task == "auto" else task
     check_task(task, y, path)
@@ -135,6 +138,8 @@ def _arranged(model: Estimator, X: Features, path: Path) -> Features:
     elif X.shape[1] != (known := model.n_features_in_):
         raise ValueError(f"{path.name} has {X.shape[1]} columns, but the model was trained with {known}")
     known = columns_of(model)
+    if known is not None and hasattr(X, "columns"):
+        X = as_dates(X, known.dates, path.name)
     _check_features(X, path.name, () if known is None else known.positions)
     if names is None and hasattr(X, "columns"):
         return X.to_numpy(dtype=float)
@@ -196,7 +201,7 @@ def _refuse_strays(column: "pd.Series | np.ndarray", called: str, source: str) -
     import pandas as pd
 
     values = np.asarray(column)
-    if values.dtype.kind in "fiub":
+    if values.dtype.kind in "fiubM" or getattr(column.dtype, "kind", "") == "M":
         return
     number, there = _numbers_in(column), ~np.asarray(pd.isna(column))
     word = there & ~number

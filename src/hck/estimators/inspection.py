@@ -49,8 +49,9 @@ def categories_of(model: HCKEstimator) -> list[int]:
 
 
 def scaling_kind(model: RidgeEstimator) -> str | None:
-    """How features were scaled: "standard", "minmax" or not."""
-    return model._scale_kind()
+    """How features were scaled: "standard", with heavy tails drawn in or as they are, "minmax" or not."""
+    kind = model._scale_kind()
+    return kind if model._scaling.bend is None else f"{kind}, heavy tails drawn in"
 
 
 def has_left_out(model: HCKEstimator) -> bool:

@@ -37,6 +37,7 @@ from hck.estimators.training import (
     Weighed,
     blend,
     check_sample_weight,
+    draw_in,
     scale,
     weigh,
 )
@@ -161,6 +162,9 @@ class RidgeEstimator(HCKEstimator):
             data = weighed.observations(scaled.points, noise)
             loss = weighed.loss(LOSSES[self._loss], observed)
             contest = self._contest(data, loss, scaled.ties, rng)
+            if self.scale == "auto":
+                scaled = draw_in(scaled, points, self._given(), contest)
+                contest.data = replace(data, points=scaled.points)
             selection = select(self._given(), contest, scaled.units)
             equations: Equations | Penalties = Equations(scaled.points, weighed.y, noise, self.leave_one_out)
             if problems is not None:

@@ -31,8 +31,9 @@ def forest_slopes(model: "RidgeEstimator", X: PointsLike) -> Predictions:
     X = model._validate_new(X)
     check_slopes(model)
     verbose = bool(model.verbose)
-    slopes = torch.cat([model.forest_.slope(model._placed(part), verbose) for part in model._parts(X)])
-    return model._out(X, by_columns(model, model._scaling.back(slopes)))
+    placed = [model._placed(part) for part in model._parts(X)]
+    slopes = [model._scaling.back(model.forest_.slope(each, verbose), each.x) for each in placed]
+    return model._out(X, by_columns(model, torch.cat(slopes)))
 
 
 def chained(slopes: Predictions, values: Predictions, observable: Callable[[Tensor], Tensor]) -> Predictions:

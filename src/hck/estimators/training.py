@@ -25,6 +25,9 @@ from hck.preparation.arrays import to_host
 from hck.preparation.scaling import Scaling, other_units
 from hck.preparation.ties import Ties
 from hck.selection import Observations, Selection
+from hck.selection.candidate import Given
+from hck.selection.contest import Contest
+from hck.selection.glance import is_better
 from hck.selection.isotropic import Units
 from hck.selection.loss import InUnits, Loss
 
@@ -133,6 +136,18 @@ def scale(
     scaling = Scaling.of(kind, points, ties)
     units = other_units(scaling if other else Scaling(), points)
     return ScaledPoints(scaling(points, dtype), scaling, units, ties and ties.scaled(scaling.factor))
+
+
+def draw_in(scaled: ScaledPoints, points: Points, given: Given, contest: Contest) -> ScaledPoints:
+    """Heavy tails of features drawn in, if left-out observations are predicted better then.
+
+    The points are those that were scaled, as they came.
+    """
+    bent = scaled.scaling.bent(points, scaled.ties)
+    dtype = scaled.points.dtype
+    if bent is None or not is_better(given, contest, lambda rows: bent(points.take(rows), dtype)):
+        return scaled
+    return ScaledPoints(bent(points, dtype), bent, other_units(bent, points), scaled.ties)
 
 
 @dataclass(frozen=True)

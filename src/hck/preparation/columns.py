@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from hck.preparation.arrays import Table
 from hck.preparation.dates import Dates
 from hck.preparation.frames import column_of, is_frame, kind_of, names_of, numbers, refuse_twins
 from hck.preparation.levels import Levels, Ordered, Statistics
+from hck.preparation.repeats import says_more
 from hck.preparation.ties import Ties
 
 Targets: TypeAlias = Callable[[], np.ndarray]
@@ -29,8 +30,9 @@ class Columns:
     """How the columns of a table become features, in this order:
 
     those of columns that are coded, at some positions of the table, then all other columns, which are
-    numbers, then for each column with missing values in training an indicator, 1 where the value is missing.
-    In the place of a missing number is the mean.
+    numbers, then for each column with missing values in training an indicator, 1 where the value is missing,
+    then, for some columns of numbers, means of the target where a value is. In the place of a missing number
+    is the mean.
     """
 
     positions: list[int]  # of columns that are coded
@@ -39,11 +41,16 @@ class Columns:
     means: np.ndarray | None  # of the other columns; None in old files, whose models take no missing values
     indicated: list[int]  # positions of columns that have an indicator
     names: list[Any]  # of all columns; none if they have none
+    repeated: list[int] = field(default_factory=list)  # positions of columns with means of the target
+    statistics: Sequence[Statistics] = ()  # of these
 
     def validate(self) -> None:
         require(len(self.positions) == len(self.codings) == len(self.fills), "codings and positions differ")
         require(all(np.diff([-1, *self.positions]) > 0), "positions must ascend, from 0")
         require(all(np.diff([-1, *self.indicated]) > 0), "indicated must ascend, from 0")
+        require(all(np.diff([-1, *self.repeated]) > 0), "repeated must ascend, from 0")
+        require(len(self.repeated) == len(self.statistics), "repeated and statistics differ")
+        require(not {*self.repeated} & {*self.positions}, "columns with statistics must be numbers")
         for coding, fill in zip(self.codings, self.fills, strict=True):
             _check_means(fill, coding.width)
         if self.means is not None:
@@ -51,12 +58,13 @@ class Columns:
 
     def width(self, columns: int) -> int:
         """How many features a table of so many columns becomes; ValueError if it cannot have as many."""
-        for each in (self.positions, self.indicated):
+        for each in (self.positions, self.indicated, self.repeated):
             require(not each or max(each) < columns, f"codings are beyond the {columns} columns of a table")
         rest = columns - len(self.positions)
         require(self.means is None or len(self.means) == rest, f"means must be of {rest} columns")
         require(len(self.names) in (0, columns), f"names must be of {columns} columns")
-        return sum(coding.width for coding in self.codings) + rest + len(self.indicated)
+        coded = sum(coding.width for coding in (*self.codings, *self.statistics))
+        return coded + rest + len(self.indicated)
 
     def numbers(self, columns: int) -> tuple[list[int], slice]:
         """Positions of columns that are numbers, in a table of so many, and which features they are."""
@@ -96,7 +104,12 @@ class Columns:
         indicated = sorted([*gaps, *(rest[i] for i in of_rest.indicated)])
         coded = [coding for coding in codings.values() if coding is not None]
         made = cls(positions, coded, [_fill_of(each) for each in known], of_rest.means, indicated, names)
-        return made, made._together(known, plain)
+        if targets is None:
+            return made, made._together(known, plain)
+        repeated = [i for i, x in zip(rest, plain.T, strict=True) if says_more(x, targets())]
+        both = [Statistics.learn(column_of(table, i), targets()) for i in repeated]
+        made = replace(made, repeated=repeated, statistics=[each for each, _ in both])
+        return made, made._together(known, plain, [means for _, means in both])
 
     # Features ---------------------------------------------------------------------------------------
 
@@ -108,7 +121,11 @@ class Columns:
             for i, coding in zip(self.positions, self.codings, strict=True)
         ]
         rest = [i for i in range(len(names)) if i not in self.positions]
-        return self._together(known, _numbers(table, rest, names))
+        means = [
+            each(column_of(table, i), names[i])
+            for i, each in zip(self.repeated, self.statistics, strict=True)
+        ]
+        return self._together(known, _numbers(table, rest, names), means)
 
     def check_frame(self, X: Table) -> None:
         """Raise ValueError unless it is a data frame, as in training."""
@@ -126,8 +143,8 @@ class Columns:
     def _called(self, position: int) -> str:
         return str(self.names[position] if self.names else position)
 
-    def _together(self, known: list[Any], plain: np.ndarray) -> Any:
-        """Features from codings (rows, width) and other columns, with NaN where values are missing."""
+    def _together(self, known: list[Any], plain: np.ndarray, means: Sequence[np.ndarray] = ()) -> Any:
+        """Features from codings (rows, width), other columns, NaN where values are missing, and means."""
         if self.means is None:
             return _stack([*known, plain])
         gaps = {i: _missing(found) for i, found in zip(self.positions, known, strict=True)}
@@ -145,9 +162,9 @@ class Columns:
         ]
         nowhere = np.zeros(len(plain), dtype=bool)
         marks = np.stack([gaps.get(i, nowhere) for i in self.indicated], 1) if self.indicated else None
-        if not filled and marks is None:
+        if not filled and marks is None and not means:
             return plain
-        return _stack([*filled, plain, *([] if marks is None else [marks.astype(plain.dtype)])])
+        return _stack([*filled, plain, *([] if marks is None else [marks.astype(plain.dtype)]), *means])
 
     def _warn(self, positions: list[int]) -> None:
         called = ", ".join(map(self._called, sorted(positions)[:5]))
@@ -164,14 +181,20 @@ class Columns:
     @property
     def categories(self) -> list[int]:
         """Positions of columns that are categories."""
-        return [
-            i for i, each in zip(self.positions, self.codings, strict=True) if not isinstance(each, Dates)
-        ]
+        return [i for i in self.positions if i not in self.dates]
+
+    @property
+    def dates(self) -> list[int]:
+        """Positions of columns that are dates."""
+        return [i for i, each in zip(self.positions, self.codings, strict=True) if isinstance(each, Dates)]
 
     def sources(self, columns: int) -> np.ndarray:
         """For each feature the position of the column that it comes from."""
-        coded = np.repeat(self.positions, [coding.width for coding in self.codings]).astype(int)
-        return np.concatenate([coded, self._rest(columns), np.array(self.indicated, dtype=int)])
+        coded, means = (
+            np.repeat(each, [coding.width for coding in codings]).astype(int)
+            for each, codings in ((self.positions, self.codings), (self.repeated, self.statistics))
+        )
+        return np.concatenate([coded, self._rest(columns), np.array(self.indicated, dtype=int), means])
 
     def of_columns(self, values: np.ndarray, columns: int) -> np.ndarray:
         """Sums over the features of each column: shape (columns,)."""
@@ -179,23 +202,27 @@ class Columns:
 
     def feature_names(self, names: list[str]) -> list[str]:
         """Of all features, given those of the columns."""
-        both = zip(self.positions, self.codings, strict=True)
-        coded = [each for i, coding in both for each in coding.names(names[i])]
+        coded, means = (
+            [name for i, coding in zip(each, codings, strict=True) for name in coding.names(names[i])]
+            for each, codings in ((self.positions, self.codings), (self.repeated, self.statistics))
+        )
         rest = [names[i] for i in self._rest(len(names))]
-        return coded + rest + [f"{names[i]} is missing" for i in self.indicated]
+        return coded + rest + [f"{names[i]} is missing" for i in self.indicated] + means
 
     def _rest(self, columns: int) -> np.ndarray:
         return np.setdiff1d(np.arange(columns), self.positions)
 
     def ties(self, columns: int) -> Ties | None:
         """Which features share a weight; None if each has its own and is a number as it came."""
-        if not self.codings and not self.indicated:
+        if not self.codings and not self.indicated and not self.repeated:
             return None
         sizes = [size for coding in self.codings for size in coding.sizes]
         sizes += [1] * (columns - len(self.positions) + len(self.indicated))
+        sizes += [each.width for each in self.statistics]
         binary = np.concatenate(
             [np.full(coding.width, isinstance(coding, Levels)) for coding in self.codings]
             + [np.zeros(columns - len(self.positions), dtype=bool), np.ones(len(self.indicated), dtype=bool)]
+            + [np.zeros(each.width, dtype=bool) for each in self.statistics]
         )
         return Ties(np.repeat(np.arange(len(sizes)), sizes), np.where(binary, _LEAST_WIDTH, 0.0))
 

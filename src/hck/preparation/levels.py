@@ -117,27 +117,10 @@ class Statistics:
     def learn(cls, column: Column, targets: np.ndarray) -> tuple["Statistics", np.ndarray]:
         """Of targets (rows, targets); and what training rows have in place of their categories."""
         values, code = np.unique(np.array(words(column), dtype=object), return_inverse=True)
-        overall, rows = targets.mean(0), len(targets)
-        rest = targets - overall
-        fold = np.random.default_rng(0).permutation(rows) % min(_FOLDS, max(rows, 2))
-        total, count = _sums(code, rest, len(values))
-        others = [_sums(code[fold == k], rest[fold == k], len(values)) for k in range(fold.max() + 1)]
-
-        def left_out(prior: float) -> np.ndarray:
-            """What other parts say of each row."""
-            found = np.empty_like(rest)
-            for k, (part, some) in enumerate(others):
-                mine = fold == k
-                found[mine] = _drawn(total - part, count - some, prior)[code[mine]]
-            return found
-
-        tried = [left_out(prior) for prior in _PRIORS]
-        spread = rest.var(0)
-        scale = np.where(spread > 0, spread, 1.0)
-        errors = [float(((rest - each) ** 2 / scale).mean()) for each in tried]
-        best = len(_PRIORS) - 1 - int(np.argmin(errors[::-1]))  # of equal ones the most careful
-        means = overall + _drawn(total, count, _PRIORS[best])
-        return cls([str(value) for value in values], means, overall), overall + tried[best]
+        overall = targets.mean(0)
+        found = left_out_means(code, targets - overall)
+        means = overall + _drawn(*_sums(code, targets - overall, len(values)), found.prior)
+        return cls([str(value) for value in values], means, overall), overall + found.values
 
     def __call__(self, column: Column, name: object) -> np.ndarray:
         """Shape (rows, targets)."""
@@ -148,6 +131,35 @@ class Statistics:
         """Of the features."""
         many = self.width > 1
         return [f"{name}: mean of target {j}" if many else f"{name}: mean target" for j in range(self.width)]
+
+
+@dataclass(frozen=True)
+class LeftOutMeans:
+    """What other parts of the data say of each row by its category, (rows, targets), and how sure of it."""
+
+    values: np.ndarray
+    prior: float  # rows that the mean of all counts as
+    errors: np.ndarray  # (rows,): squared, in units of the targets' variance
+
+
+def left_out_means(code: np.ndarray, rest: np.ndarray) -> LeftOutMeans:
+    """Means of targets without their mean, (rows, targets), by the numbers of categories (rows,)."""
+    rows, levels = len(rest), int(code.max()) + 1
+    fold = np.random.default_rng(0).permutation(rows) % min(_FOLDS, max(rows, 2))
+    total, count = _sums(code, rest, levels)
+    others = [_sums(code[fold == k], rest[fold == k], levels) for k in range(fold.max() + 1)]
+    spread = rest.var(0)
+    scale = np.where(spread > 0, spread, 1.0)
+
+    def left_out(prior: float) -> LeftOutMeans:
+        found = np.empty_like(rest)
+        for k, (part, some) in enumerate(others):
+            mine = fold == k
+            found[mine] = _drawn(total - part, count - some, prior)[code[mine]]
+        return LeftOutMeans(found, prior, ((rest - found) ** 2 / scale).mean(1))
+
+    tried = [left_out(prior) for prior in _PRIORS[::-1]]  # of equal ones the most careful
+    return min(tried, key=lambda each: float(each.errors.mean()))
 
 
 def _codes(column: Column, values: list[str]) -> np.ndarray:

@@ -11,18 +11,25 @@ from hck.points import DensePoints, Points, SparsePoints
 from hck.preparation.ties import Ties
 
 _LEAST = 1e-145  # the width of a feature that is not constant: of smaller ones squares underflow
+_ROWS = 2**14  # at least, and below twice as many, where tails are looked at
+_MOST = 256  # features: more are pixels, words, or parts of a signal
+_HEAVY = 13.0  # fourth moments over squared second ones: 3 of normal values, 9 of exponential ones
+_QUARTILES = 1.349  # between quartiles of normal values, in standard deviations
+_NARROW = 1e-3  # of the standard deviation: where the middle half is narrower, most values are the same
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """x ↦ (x − centre) · factor, feature by feature, in float64: of float32 digits would be lost before.
+    """z = (x − centre) · factor, feature by feature, in float64: of float32 digits would be lost before.
 
     Sparse points are not centred, so that they stay sparse. Both are of shape (d,), or None for points that
-    stay as they are.
+    stay as they are. Features with a `bend` b > 0, (d,), become asinh(b z) / b: z close to the centre,
+    and a logarithm far from it.
     """
 
     centre: Tensor | None = None
     factor: Tensor | None = None
+    bend: Tensor | None = None
 
     def validate(self) -> None:
         require((self.centre is None) == (self.factor is None), "centre and factor must both be there")
@@ -32,6 +39,12 @@ class Scaling:
             shift = (self.centre * self.factor).abs()  # at most 10¹² by `by`
             require(bool((shift < 1e100).all()), "centre must not be so large that points overflow")
             require(bool((self.factor.abs() < 1e150).all()), "factor must not be so large")
+        if self.bend is not None:
+            require(self.factor is not None, "bend must have a centre and a factor")
+            check_floats("bend", self.bend, len(self.bend))
+            require(bool((self.bend >= 0).all()), "bend must not be negative")
+            require(bool((self.bend < 1e100).all()), "bend must not be so large")
+            self.check(len(self.bend))
 
     def check(self, d: int) -> None:
         """Raise ValueError unless it takes d features."""
@@ -80,17 +93,68 @@ class Scaling:
             if self.factor is None or self.centre is None:
                 return DensePoints(points.x.to(dtype))
             centre, factor = (each.to(points.device) for each in (self.centre, self.factor))
-            return DensePoints(((points.x - centre) * factor).to(dtype))
+            return DensePoints(self._bent((points.x - centre) * factor).to(dtype))
         if self.factor is not None and isinstance(points, SparsePoints):
             return points.scaled(self.factor)
         return points
 
-    def back(self, slopes: Tensor) -> Tensor:
-        """Gradients (points, d, …) by features as they came, given those by scaled ones."""
+    def back(self, slopes: Tensor, at: Tensor) -> Tensor:
+        """Gradients (points, d, …) by features as they came, given those by scaled ones, at (points, d)."""
         if self.factor is None:
             return slopes
-        factor = self.factor.to(slopes).reshape(-1, *(1,) * (slopes.ndim - 2))
-        return slopes * factor
+        factor = self.factor.to(slopes).expand(at.shape)
+        if self.bend is not None:
+            factor = factor / (self.bend.to(slopes) * at.to(slopes)).cosh()
+        return slopes * factor.reshape(*at.shape, *(1,) * (slopes.ndim - 2))
+
+    def _bent(self, z: Tensor) -> Tensor:
+        if self.bend is None:
+            return z
+        bend = self.bend.to(z)
+        return torch.where(bend > 0, (z * bend).asinh() / bend.where(bend > 0, 1.0), z)
+
+    def bent(self, points: Points, ties: Ties | None = None) -> "Scaling | None":
+        """The same, but heavy tails are drawn in; None if there are none.
+
+        A tail is heavy where fourth moments are far above those of normal values. Then the middle half of the
+        values says where the centre is, and how wide.
+        """
+        if self.factor is None or self.centre is None or len(self.factor) > _MOST:
+            return None
+        if not isinstance(points, DensePoints):
+            return None
+        x = _some_rows(points.x).double().cpu()
+        heavy = _heavy(x) if ties is None else _heavy(x) & torch.from_numpy(ties.alone)
+        which = [j for j in heavy.nonzero().squeeze(1).tolist() if len(x[:, j].unique()) > 2]
+        if not which:
+            return None
+        centre, factor, bend = (
+            each.cpu().clone() for each in (self.centre, self.factor, torch.zeros_like(self.factor))
+        )
+        for j in which:
+            centre[j], width = _middle(x[:, j])
+            spread = ((x[:, j] - centre[j]) / width).asinh().std()
+            factor[j], bend[j] = 1 / (width * spread), spread
+        return Scaling(*(each.to(self.factor.device) for each in (centre, factor, bend)))
+
+
+def _some_rows(x: Tensor) -> Tensor:
+    """Not too many, spread over all."""
+    return x[:: max(1, len(x) // _ROWS)]
+
+
+def _heavy(x: Tensor) -> Tensor:
+    """Which features (d,) have heavy tails."""
+    rest = x - x.mean(0)
+    square = rest.square()
+    return square.square().mean(0) > _HEAVY * square.mean(0).square()
+
+
+def _middle(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The median of values (rows,), and their width as the middle half has it, or else all of them."""
+    low, centre, high = x.quantile(x.new_tensor([0.25, 0.5, 0.75]))
+    width = (high - low) / _QUARTILES
+    return centre, width if width > _NARROW * x.std() else (x - centre).abs().mean()
 
 
 def refuse_small(width: np.ndarray, least: float) -> None:
@@ -110,7 +174,7 @@ def other_units(scaling: Scaling, points: Points) -> dict[str, Tensor | None]:
     For what each is called, the units (d,); None for the features as they are now.
     """
     units: dict[str, Tensor | None] = {"": None}
-    if scaling.factor is None:
+    if scaling.factor is None or scaling.bend is not None:
         return units
     ranges = Scaling.of("minmax", points).factor
     assert ranges is not None

@@ -29,6 +29,11 @@ class Ties:
         """Of groups."""
         return int(self.group[-1]) + 1
 
+    @property
+    def alone(self) -> np.ndarray:
+        """Which features (d,) have a weight of their own."""
+        return np.bincount(self.group)[self.group] == 1
+
     def mean(self, values: Tensor) -> Tensor:
         """Values (..., d), in the place of each the mean of its group."""
         group, sums = self._sums(values)

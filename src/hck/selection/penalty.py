@@ -21,7 +21,7 @@ from hck.selection.work import OF_A_RANK
 
 _STEP, _MOST, _USUAL = 3.0, 8, 3  # factors of alpha that are tried, how many at most, and usually
 _GAIN = 0.999  # a step has to lower the loss to
-_WORTH = 0.99  # that of squares, below which another loss is worth its time
+_WORTH = 0.995  # that of squares, below which another loss is worth its time
 _PART = 0.3  # of the work
 _PASSES = 0.5  # of the factorizations: trees after the first begin where it ended
 _EFFORT = Effort(30, 1e-3)  # enough to compare
@@ -56,11 +56,14 @@ def better_than_squares(
 ) -> tuple[Problems, Selection] | None:
     """The same, if the loss of left-out points is lower than with least squares; else None.
 
-    The loss of the contest is the one to compare with.
+    The loss of the contest is the one to compare with. All points of the trial count: those that shaped the
+    kernel are as near to one loss as to the other, and the few others would leave it to chance.
     """
     trial = _Trial.of(problems, selection, contest)
-    alpha, loss = trial.tune(selection.alpha) if given.alpha is None else trial.at(given.alpha)
-    comparison, kernel = trial.comparison, selection.kernel
+    alpha = trial.tune(selection.alpha)[0] if given.alpha is None else given.alpha
+    rows, kernel = trial.comparison.rows, selection.kernel
+    comparison = replace(trial.comparison, counted=np.arange(len(rows)), loss=contest.loss.take(rows))
+    loss = replace(trial, comparison=comparison).at(alpha)[1]
     squares = comparison.loss_of(comparison.matrices(comparison.trees(kernel), kernel), selection.alpha)
     name = problems[0].loss.name
     selection.notes.append(f"left-out loss: {name} {loss:.5f} with alpha {alpha:.3g}, squared {squares:.5f}")

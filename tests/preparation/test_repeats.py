@@ -1,0 +1,82 @@
+"""Numbers that are codes as well."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hck.preparation.columns import Columns
+from hck.preparation.repeats import says_more
+
+N = 3000
+
+
+@pytest.fixture
+def shop():
+    """Numbers of shops, what was sold there, and the town of each."""
+    rng = np.random.default_rng(0)
+    shop = rng.choice(rng.integers(1, 10_000, 40), N)
+    effect = np.random.default_rng(1).normal(size=10_000)[shop]
+    return shop.astype(float), effect + 0.5 * rng.normal(size=N), rng.choice(["Ulm", "Jena"], N)
+
+
+def test_codes_are_told_from_sizes(shop):
+    x, y, _ = shop
+    rng = np.random.default_rng(2)
+    assert says_more(x, y[:, None])
+    assert not says_more(x, rng.normal(size=(N, 1)))
+    assert not says_more(x, np.sin(x / 2000)[:, None])
+    assert not says_more(rng.normal(size=N), y[:, None])
+    assert not says_more(np.full(N, np.nan), y[:, None])
+    assert not says_more(np.full(N, 3.0), y[:, None])
+
+
+def test_missing_values_do_not_count(shop):
+    x, y, _ = shop
+    assert says_more(np.where(np.arange(N) % 3 == 0, np.nan, x), y[:, None])
+
+
+def test_means_stand_beside_the_number(shop):
+    x, y, town = shop
+    table = pd.DataFrame({"shop": x, "town": town, "size": np.random.default_rng(3).normal(size=N)})
+    columns, features = Columns.learn(table, lambda: y[:, None])
+    columns.validate()
+    assert columns.repeated == [0]
+    assert columns.feature_names(list(table)) == [
+        *("town: Jena", "town: Ulm", "shop", "size", "shop: mean target")
+    ]
+    assert features.shape == (N, columns.width(3)) == (N, 5)
+    assert columns.sources(3).tolist() == [1, 1, 0, 2, 0]
+    assert columns.ties(3).group.tolist() == [0, 0, 1, 2, 3]
+    assert columns.numbers(3) == ([0, 2], slice(2, 4))
+    rest = y - features[:, 4]
+    assert np.corrcoef(features[:, 4], y)[0, 1] > 0.8
+    assert abs(np.corrcoef(features[:, 4], rest)[0, 1]) < 0.1  # which would tell of a leak
+    new = pd.DataFrame({"shop": [x[0], 12_345.0], "town": ["Ulm", "Ulm"], "size": [0.0, 0.0]})
+    found = columns(new)
+    assert found[0, 4] == pytest.approx(y[x == x[0]].mean(), abs=0.1)
+    assert found[1, 4] == pytest.approx(y.mean())
+
+
+def test_several_columns(shop):
+    x, y, town = shop
+    table = pd.DataFrame({"shop": x, "town": town, "again": x[::-1].copy()})
+    columns, features = Columns.learn(table, lambda: np.stack([y, y[::-1]], 1))
+    assert columns.repeated == [0, 2]
+    assert columns(table).shape == features.shape == (N, columns.width(3)) == (N, 8)
+    assert columns.ties(3).group.tolist() == [0, 0, 1, 2, 3, 3, 4, 4]
+
+
+def test_without_targets_there_are_none(shop):
+    x, _, town = shop
+    columns, features = Columns.learn(pd.DataFrame({"shop": x, "town": town}))
+    assert not columns.repeated
+    assert features.shape == (N, 3)
+
+
+def test_forged_ones_are_refused(shop):
+    x, y, town = shop
+    table = pd.DataFrame({"shop": x, "town": town})
+    columns, _ = Columns.learn(table, lambda: y[:, None])
+    for wrong in ([], [1], [-1], [0, 0]):
+        with pytest.raises(ValueError, match=r"repeated|statistics"):
+            Columns(*list(vars(columns).values())[:6], wrong, columns.statistics).validate()
