@@ -284,8 +284,14 @@ def outcome(load, folder) -> str:
     except NotPositiveDefiniteError:  # noise and kernel may be what they like, but not all at once
         return "predicts"
     except Exception as error:
-        # nor may lengthscales be next to nothing; and names of columns may be what they like
-        if "too far apart for the kernel" in str(error) or "feature names should match" in str(error):
+        # nor may lengthscales be next to nothing; and columns may be called, and hold, what they like
+        sound = (
+            "too far apart for the kernel",
+            "feature names should match",
+            "must be numbers",
+            "must be dates",
+        )
+        if isinstance(error, ValueError) and any(each in str(error) for each in sound):
             return "predicts"
         return f"{type(error).__name__}: {error}"
     for values in found:

@@ -170,6 +170,15 @@ def test_labels_that_are_fewer_than_columns(tmp_path):
     refused(original, "classes_ are 2", document)
 
 
+@pytest.mark.parametrize("value", [np.nan, -1e308])
+def test_means_of_missing_values(tmp_path, value):
+    HCKRegressor(**GIVEN).fit(np.where(X > 0.9, np.nan, X), Y).save(tmp_path / "model")
+    original = Original(tmp_path / "model")
+    name = next(name for name in original.arrays if name.endswith(".means"))
+    forged = np.full_like(original.arrays[name], value)
+    refused(original, "means must be finite", arrays={**original.arrays, name: forged})
+
+
 def test_numbers_that_equal_others_of_another_type():
     """Counts as 2.0, which equals 2 but is no index."""
     count = torch.tensor([2, 1])
