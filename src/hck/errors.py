@@ -44,12 +44,12 @@ class NoGradientError(ValueError):
     >>> from hck import HCKGaussianProcessRegressor
     >>> from hck.errors import NoGradientError
     >>> X, y = np.linspace(0, 1, 20)[:, None], np.arange(20.0)
-    >>> rough = HCKGaussianProcessRegressor("matern12", optimizer=None, approximation="tapered").fit(X, y)
+    >>> rough = HCKGaussianProcessRegressor("matern12", lengthscale=0.5, noise=0.1, optimizer=None).fit(X, y)
     >>> try:
-    ...     rough.predict_gradient(X)
+    ...     rough.predict_gradient(X, return_std=True)
     ... except NoGradientError as error:
-    ...     print(error)
-    gradients are not there for tapered kernels: use approximation='hierarchical', or another one
+    ...     print(str(error)[:50])
+    a process with the kernel Matérn 1/2 has no gradie
     """
 
 

@@ -54,7 +54,9 @@ def test_kernels_in_the_units_of_x(kernel):
 
 
 def test_candidates_that_are_blended():
-    model = HCKRegressor(fit_time="best", n_trees=2, random_state=0).fit(Z[:150], Y[:150] - 1e3)
+    y = Y[:150] - 1e3 + 0.3 * np.random.default_rng(1).normal(size=150)
+    model = HCKRegressor(fit_time="best", random_state=0).fit(Z[:150], y)
+    assert len(model.selection_.blend) > 1
     x = Z[:5] + 0.01
     assert_gradient(model.predict_gradient(x), model.predict, x, steps=(1e-4, 1e-4, 1e-4))
 

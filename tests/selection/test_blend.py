@@ -38,6 +38,9 @@ def test_a_model_that_adds_nothing_has_no_weight():
     close, far = y + 0.01 * RNG.normal(size=y.shape), RNG.normal(size=y.shape)
     np.testing.assert_array_equal(blend_weights([close, far], y), [1, 0])
     np.testing.assert_array_equal(blend_weights([y, y + 1], y), [1, 0])
+    assert blend_weights([y, y], y).sum() == pytest.approx(1)  # nothing is left to be explained
+    tiny = 1e-200 * RNG.normal(size=(100, 2))
+    np.testing.assert_allclose(blend_weights([tiny, -tiny], 0 * tiny), [0.5, 0.5], atol=1e-6)
 
 
 X = RNG.uniform(size=(500, 4))

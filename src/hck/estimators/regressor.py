@@ -330,6 +330,15 @@ class HCKRegressor(RegressorMixin, OnlineRidge):
         Returns
         -------
         float
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hck import HCKRegressor
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> model = HCKRegressor("matern32", lengthscale=0.5, alpha=0.01, rank=16).fit(X, np.sin(6 * X[:, 0]))
+        >>> model.score(X, np.sin(6 * X[:, 0])) > 0.99
+        True
         """
         losses, y = self._losses(), as_targets(to_host(y))
         if not _are_quantiles(losses):

@@ -52,7 +52,8 @@ def blend_weights(
     rest = np.stack([((each - y) * scale).ravel() for each in predicted], 1)
     # Σ w = 1, so that the error of the mean is the mean of errors: minimise ‖rest w‖ with a heavy row for Σ w
     root = np.asarray(np.linalg.qr(rest, mode="r"))
-    heavy = 1e4 * max(float(np.abs(root).max()), 1e-300)
+    largest = float(np.abs(root).max())
+    root, heavy = root / (largest or 1.0), 1e4
     found = nnls(np.vstack([root, np.full((1, root.shape[1]), heavy)]), np.r_[np.zeros(len(root)), heavy])[0]
     found = np.where(found < 0.01, 0, found)
     return found / found.sum()
