@@ -72,3 +72,18 @@ def test_classes():
     assert {each.many for each in model.selection_.blend} == {model.selection_.blend[0].many}
     assert model.score(X[400:], Y[400:] > 0.5) > 0.85
     np.testing.assert_allclose(model.predict_proba(X[400:]).sum(1), 1)
+
+
+def test_importances_are_those_of_the_mean():
+    model = HCKRegressor(fit_time="fast", random_state=0).fit(X[:400], Y[:400])
+    blend, spread = model.selection_.blend, model._trained_points().x.numpy().var(0)
+    each = [spread * (1 if (own := one.kernel.importances()) is None else own.numpy()) for one in blend]
+    expected = sum(one.weight * share / share.sum() for one, share in zip(blend, each, strict=True))
+    np.testing.assert_allclose(model.feature_importances_, expected, rtol=1e-6)
+
+
+def test_nothing_of_the_contest_is_kept():
+    given = HCKRegressor("matern32", lengthscale=1.0, rank=16, random_state=0).fit(X[:400], Y[:400])
+    chosen = HCKRegressor(fit_time="fast", random_state=0).fit(X[:400], Y[:400])
+    for selection in (given.selection_, chosen.selection_):
+        assert all(each.predicted is None for each in (*selection.candidates, *selection.blend))

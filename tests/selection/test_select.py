@@ -89,7 +89,7 @@ def test_a_ridge_for_a_kernel():
 
 
 def test_candidates_share_the_trees():
-    given = Given("matern32", n_trees=8, blends=True)
+    given = Given("matern32", 0.05, n_trees=8, blends=True)
     alone = select(replace(given, blends=False), contest(1e8), {"": None})
     found = select(given, contest(1e8), {"": None})
     assert 2 <= len(found.blend) <= 3
@@ -210,6 +210,10 @@ def test_rows_that_were_not_shuffled():
     assert not is_series(as_points(rng.permutation(walk)))
     assert not is_series(as_points(walk[:100]))  # too few to tell
     assert not is_series(as_points(np.ones((1000, 3))))
+    assert not is_series(as_points(np.full((1000, 3), 0.1)))  # whose mean is not quite that
+    rare = rng.normal(size=(1000, 1))
+    rare[500:502] = 1e3  # two alike by chance
+    assert not is_series(as_points(rare))
     assert not is_series(as_points(sp.csr_array(walk)))
 
 

@@ -1,7 +1,7 @@
 """Estimators whose trees are worked on branch by branch: what they share, wherever the branches are."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -221,9 +221,10 @@ def _choose(
     plain.leave_one_out = plain._blends = False
     if plain.scale == "auto":
         plain.fit(x, y)
-        return plain.selection_, plain._scaling
-    plain.scale = None
-    scaled = scaling(as_points(x, device=torch.device(plain.device or "cpu")), torch.float64)
-    assert isinstance(scaled, DensePoints)
-    plain.fit(scaled.x.cpu().numpy(), y)
-    return plain.selection_, scaling
+        scaling = plain._scaling
+    else:
+        plain.scale = None
+        scaled = scaling(as_points(x, device=torch.device(plain.device or "cpu")), torch.float64)
+        assert isinstance(scaled, DensePoints)
+        plain.fit(scaled.x.cpu().numpy(), y)
+    return replace(plain.selection_, held=None), scaling  # which would be rows of a sample

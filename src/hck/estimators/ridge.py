@@ -304,7 +304,8 @@ class RidgeEstimator(HCKEstimator):
     def feature_importances_(self) -> np.ndarray:
         """How much each feature matters: its part of squared distances between training points.
 
-        These are measured in the metric of the kernel. Shape (n_features_in_,), 1 in all.
+        These are measured in the metric of the kernel; where several kernels share the trees, it is their
+        mean by weight. Shape (n_features_in_,), 1 in all.
         """
         check_is_fitted(self, "trees_")
         points = self._every_point()
@@ -312,10 +313,15 @@ class RidgeEstimator(HCKEstimator):
             raise AttributeError("points that are no vectors have no features")
         every = torch.arange(len(points), device=points.device)
         spread = points.variance(every, torch.zeros_like(every), 1)[0].double().clamp_min(0).cpu()
-        each = self.selection_.kernel.importances()
-        share = (spread if each is None else spread * each.double().cpu()).numpy()
-        share = share if self._columns_in is None else self._columns_in.of_columns(share, self.n_features_in_)
-        return share / (share.sum() or 1.0)
+        chosen = self.selection_
+        parts = [(each.kernel, each.weight) for each in chosen.blend] or [(chosen.kernel, 1.0)]
+        whole = np.zeros(len(spread))
+        for kernel, weight in parts:
+            each = kernel.importances()
+            share = (spread if each is None else spread * each.double().cpu()).numpy()
+            whole += weight * share / (share.sum() or 1.0)
+        whole = whole if self._columns_in is None else self._columns_in.of_columns(whole, self.n_features_in_)
+        return whole / (whole.sum() or 1.0)
 
     # Evaluation -------------------------------------------------------------------------------------
 

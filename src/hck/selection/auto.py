@@ -118,7 +118,7 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
     """Let candidates compete. Kernel and alpha are those of `Given`; one of them is to be chosen."""
     if isinstance(kernel, Kernel):
         tuned = tuned_alpha(contest, kernel)
-        return Chosen(tuned, [tuned])
+        return Chosen(replace(tuned, predicted=None), [replace(tuned, predicted=None)])
     notes: list[str] = []
     start, points, work = time.perf_counter(), contest.data.points, contest.limits.work
     names = list(KERNELS) if kernel == "auto" else [kernel]
@@ -143,9 +143,10 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
         blend = _blend(found, meeting, contest.margin)
     best = found[0]
     if alpha is None:
-        best = meet(contest, [best], AROUND, 0.1 * work)[0][0]
+        few = blend or [best]
+        refined, meeting = meet(contest, few, AROUND, 0.1 * len(few) * work)
+        best, blend = refined[0], _blend(refined, meeting, contest.margin)
         notes.append(f"the first on more points, with alpha {best.alpha:.3g}: {best.loss:.5f}")
-        blend = [replace(each, alpha=each.alpha * best.alpha / found[0].alpha) for each in blend]
     for each in (best, *found, *blend):
         each.predicted = None
     notes.append(f"comparison: {time.perf_counter() - begin:.1f} s")

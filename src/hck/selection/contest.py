@@ -27,11 +27,8 @@ from hck.settings import Settings
 FLAT = ("compositional", "independent")  # whose trees are as flat where kernels are compared
 _HELD_OUT = (0.3, 6000)  # of the observations: this part, and the most
 _REGIONS = 4  # that a comparison is made in
-_FEWEST, _PAIRS, _ALIKE = (
-    200,
-    1000,
-    0.6,
-)  # rows that can be a series, pairs to look at, and how many are alike
+_FEWEST, _PAIRS = 200, 1000  # rows that can be a series, and pairs to look at
+_ALIKE, _CHANCE, _ROUNDING = 0.6, 4.0, 1e-12  # a correlation, in standard errors, and relative variances
 
 
 @dataclass(frozen=True)
@@ -162,13 +159,17 @@ class Contest:
 def is_series(points: Points) -> bool:
     """Whether rows that follow each other are alike in some feature, as in series that nobody has shuffled.
 
-    That is so if the feature's correlation with that of the next row is large.
+    That is so if the feature's correlation with that of the next row is large, and not by a few pairs alone.
     """
     if not isinstance(points, DensePoints) or len(points) < _FEWEST:
         return False
     count = min(_PAIRS, len(points) - 1)
     first = torch.linspace(0, len(points) - 2, count, dtype=torch.float64, device=points.device).long()
     both = torch.stack([points.x[first], points.x[first + 1]]).double()
+    size = both.square().mean(1).prod(0).sqrt()
     both = both - both.mean(1, keepdim=True)
-    spread = both.square().mean(1).prod(0).sqrt()
-    return bool((both.prod(0).mean(0) > _ALIKE * spread).any())
+    spread, product = both.square().mean(1).prod(0).sqrt(), both.prod(0)
+    varies = spread > _ROUNDING * size  # what is the same everywhere differs from its mean by rounding
+    alike = product.mean(0) > _ALIKE * spread
+    by_many = product.sum(0) > _CHANCE * product.square().sum(0).sqrt()
+    return bool((varies & alike & by_many).any())

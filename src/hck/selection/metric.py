@@ -16,13 +16,14 @@ from torch import Tensor
 from hck.backend.kernels import Formula
 from hck.backend.kinds import kind_of
 from hck.backend.linalg import inverse, try_factor_
-from hck.backend.parallel import parallel_map
+from hck.backend.parallel import chunks, parallel_map
 from hck.kernels import make_kernel
 from hck.kernels.stationary import Stationary
 from hck.preparation.ties import Ties
 from hck.selection.neighbourhoods import Neighbourhoods, placed
 
 _LEAST_NOISE = 1e-9  # of y, whose variance is 1
+_AT_ONCE = 3  # metrics that share the steps' overhead; whatever the number of cores, for the same results
 _WARM_UP = 0.3  # of the steps, while the rate grows
 _FIRST, _SECOND = 0.9, 0.99  # moments of Adam
 
@@ -52,12 +53,15 @@ class Lesson:
 
 
 def learn_metrics(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[Metric]:
-    """Learn some metrics of one shape: on a CPU side by side, on a GPU all at once."""
+    """Learn some metrics of one shape: on a CPU a few at once, side by side, on a GPU all."""
     device = data.x.device
-    if kind_of(device).is_host:
-        each = parallel_map(lambda start: _learn([start], lesson, data)[0], starts, device)
-        return list(each)
-    return _learn(starts, lesson, data)
+    step = _AT_ONCE if kind_of(device).is_host else len(starts)
+    groups = [starts[part] for part in chunks(0, len(starts), step)]
+    return [
+        each
+        for found in parallel_map(lambda few: _learn(few, lesson, data), groups, device)
+        for each in found
+    ]
 
 
 def can_learn(name: str) -> bool:
