@@ -2,6 +2,8 @@
 
 import pickle
 import threading
+from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from sklearn.base import clone
 import hck
 from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
 from hck.approximations import TreeKernel
+from hck.errors import ModelFileError
 from hck.online.workshop import Workshop
 from hck.outofcore import DiskHCKRegressor
 from hck.process import Process
@@ -450,3 +453,111 @@ def test_names_of_columns_stay(name):
         for call in (lambda x: model.predict(x), lambda x: model.partial_fit(x[:5], y[:5])):
             with pytest.raises(ValueError, match="feature names should match"):
                 call(wrong)
+
+
+# What is not lost, and what does not come in ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ask", [lambda m: m.forget([0]), lambda m: m.partial_fit(X[150:152], Y[150:152])])
+def test_weights_need_a_ridge(ask):
+    """Else noise, which is 0, does not say what they were."""
+    weight = RNG.uniform(0.5, 2, 150)
+    model = HCKRegressor("matern32", lengthscale=1.0, alpha=0.0, rank=16).fit(X[:150], Y[:150], weight)
+    attributes = dict(vars(model))
+    with pytest.raises(ValueError, match="weighted observations need alpha above 0"):
+        ask(model)
+    assert vars(model) == attributes
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model))._weight, weight)
+    plain = HCKRegressor("matern32", lengthscale=1.0, alpha=0.0, rank=16).fit(X[:150], Y[:150]).forget([0])
+    assert np.isfinite(plain.predict(NEW, interval=0.9)).all()
+    with pytest.raises(ValueError, match="weighted observations need alpha above 0"):
+        plain.partial_fit(X[:2], Y[:2], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("kind", ["saved", "pickled", "copied"])
+def test_drift_is_not_lost(named, kind, tmp_path):
+    name, model = named
+    model.partial_fit(X[150:200], targets(name)[150:200])
+    if kind == "saved":
+        model.save(tmp_path / "model")
+        loaded = hck.load(tmp_path / "model")
+    else:
+        loaded = pickle.loads(pickle.dumps(model)) if kind == "pickled" else deepcopy(model)
+    assert model.drift_ != 1.0
+    for change in (
+        lambda m: m,
+        lambda m: m.forget([]),
+        lambda m: m.update([], []),
+        lambda m: m.forget(keep=500),
+        lambda m: pickle.loads(pickle.dumps(m)),
+    ):
+        loaded = change(loaded)
+        assert loaded.drift_ == pytest.approx(model.drift_, rel=1e-6)
+    for each in (model, loaded):
+        each.forget([0, 160])
+    assert loaded.drift_ == pytest.approx(model.drift_, rel=1e-6)
+
+
+SET_LATER = {"jitter": 1e-2, "partition": "pca", "landmarks": "kmeans", "approximation": "nystrom", "rank": 3}
+
+
+@pytest.mark.parametrize("kind", ["same", "saved"])
+@pytest.mark.parametrize("set_later", [*SET_LATER, "alpha"])
+def test_parameters_that_are_set_later_are_for_the_next_fit(named, set_later, kind, tmp_path):
+    name, model = named
+    if set_later == "alpha" and name == "process":
+        model.set_params(noise=0.5)
+    elif set_later == "alpha":
+        weight = RNG.uniform(0.5, 2, 150)
+        model = clone(model).set_params(alpha="auto").fit(X[:150], targets(name)[:150], weight)
+        model = model.set_params(alpha=0.5)
+    same = deepcopy(model)
+    before = said(model)
+    if set_later != "alpha":
+        model.set_params(**{set_later: SET_LATER[set_later]})
+    if kind == "saved":
+        model.save(tmp_path / "model")
+        model = hck.load(tmp_path / "model")
+    np.testing.assert_allclose(said(model.update([0], targets(name)[:1])), before, rtol=0, atol=1e-9)
+    for each in (model, same):
+        each.partial_fit(np.tile(X[:1], (110, 1)) + 0.3 * X[150:], targets(name)[150:])  # so that trees grow
+    np.testing.assert_allclose(said(model), said(same), rtol=0, atol=1e-8)
+
+
+def test_models_of_earlier_versions_go_on(named):
+    """These know no more of their fit than parameters say."""
+    name, model = named
+    weight = None
+    if name != "process":
+        weight = RNG.uniform(0.5, 2, 150)
+        model = clone(model).set_params(alpha="auto").fit(X[:150], targets(name)[:150], weight)
+    old = deepcopy(model)
+    for attribute in {"_built", "_unit_weight"} & {*vars(old)}:
+        delattr(old, attribute)
+    for each in (model, old):
+        each.partial_fit(X[150:], targets(name)[150:]).forget([0])
+    np.testing.assert_array_equal(said(model), said(old))
+
+
+def test_forged_settings_are_refused(tmp_path):
+    model = HCKRegressor(**RIDGE).fit(X[:150], Y[:150])
+    for wrong in ({"partition": "no"}, {"landmarks": 3}, {"partition": 3}):
+        forged = deepcopy(model)
+        forged._built = replace(model._built, **wrong)
+        forged.save(tmp_path / "model", force=True)
+        with pytest.raises(ModelFileError, match="_built"):
+            hck.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["regressor", "classifier"])
+def test_nothing_left_out_before_or_after(name):
+    model = clone(MODELS[name]).set_params(leave_one_out=False).fit(X[:150], targets(name)[:150])
+    asks = {
+        "regressor": [lambda m: m.predict(NEW, interval=0.5), lambda m: m.loo_predict()],
+        "classifier": [lambda m: m.predict_set(NEW, 0.5), lambda m: m.loo_decision_function()],
+    }
+    after = deepcopy(model).forget([0])
+    for each in (model, after, pickle.loads(pickle.dumps(after))):
+        for ask in asks[name]:
+            with pytest.raises(ValueError, match="nothing was left out"):
+                ask(each)

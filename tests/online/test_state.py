@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hck.backend.kinds import KINDS, OTHER
+from hck.backend.records import Record, node_layout
+from hck.backend.steps import whole_steps
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.dense import Definition
 from hck.kernels import Gaussian, Laplace, Matern
@@ -286,3 +288,40 @@ def test_on_a_gpu():
         data.b,
     )
     torch.testing.assert_close(inverse_diagonal(state, np.arange(50))[1], w, rtol=0, atol=1e-7)
+
+
+def test_points_and_observations_must_be_like_those_that_are_there():
+    followed = Followed(60, dtype=torch.float32)
+    state, one = followed.state, torch.ones(1)
+    for other in (torch.ones(1, 3, dtype=torch.float64), torch.ones(1, 2)):
+        with pytest.raises(ValueError, match="as many features, and be of one type"):
+            state.add(as_points(other, other.dtype), torch.ones(1, 2), one)
+    with pytest.raises(TypeError):
+        state.add(as_points(sp.csr_matrix(np.ones((1, 3))), torch.float32), torch.ones(1, 2), one)
+    for b, noise in ((torch.ones(1, 1), one), (torch.ones(1, 2), torch.ones(2)), (torch.ones(2, 2), one)):
+        with pytest.raises(ValueError, match="b and noise must have shapes"):
+            state.add(as_points(torch.ones(1, 3), torch.float32), b, noise)
+
+
+def test_compiled_code_is_given_no_addresses_of_other_numbers():
+    state = Followed(60).state
+    steps = whole_steps(state.root.record.memory)
+    if steps is None:
+        pytest.skip("there is no compiled code here")
+    nodes = list(on_the_way(state.root, [path for path, _ in leaves_below(state.root)]).values())
+    records, transfers = [node.record for node in nodes], [node.frame.transfer for node in nodes]
+    children = [[child.record for child in node.children] for node in nodes]
+    r, k = records[0].layout.rank, records[0].layout.k
+    other = Record(node_layout(torch.float32, r, k), torch.device("cpu"))
+    narrow = Record(node_layout(torch.float64, r, k + 1), torch.device("cpu"))
+    z = torch.empty(len(nodes), r, k, dtype=torch.float64)
+    for wrong in (other, narrow):
+        with pytest.raises(ValueError, match="of one type"):
+            steps.records_up(records, transfers, [[wrong]] * len(nodes))
+        with pytest.raises(ValueError, match="of one type"):
+            steps.records_down([*records[:-1], wrong], transfers, [None] * len(nodes), z)
+    for matrix in (transfers[0].float(), transfers[0][:, 1:], transfers[0].mT):
+        with pytest.raises(ValueError, match="of one type"):
+            steps.records_up(records, [matrix] * len(nodes), children)
+    with pytest.raises(ValueError, match="of one type"):
+        steps.records_down(records, transfers, [None] * len(nodes), z.float())

@@ -1,5 +1,7 @@
 """Numbers that are codes as well."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,3 +82,46 @@ def test_forged_ones_are_refused(shop):
     for wrong in ([], [1], [-1], [0, 0]):
         with pytest.raises(ValueError, match=r"repeated|statistics"):
             Columns(*list(vars(columns).values())[:6], wrong, columns.statistics).validate()
+
+
+@pytest.mark.parametrize("fitted", [np.float64, np.float32])
+def test_codes_with_fractions_are_the_same_in_any_width(shop, fitted):
+    x, y, town = shop
+    table = pd.DataFrame({"tariff": x + 0.1, "town": town})
+    learned, _ = Columns.learn(table.astype({"tariff": fitted}), lambda: y[:, None])
+    assert learned.repeated == [0]
+    features = learned(table)
+    assert len(np.unique(features[:, -1])) == len(np.unique(x))
+    narrow = learned(table.astype({"tariff": np.float32}))
+    np.testing.assert_array_equal(narrow[:, -1], features[:, -1])
+    old = [str(float(value)) for value in learned.statistics[0].values]  # files with all digits of float64
+    old = [value.replace(".1", ".1000000000000001", 1) for value in old]
+    earlier = replace(learned, statistics=[replace(learned.statistics[0], values=old)])
+    np.testing.assert_array_equal(earlier(table), features)
+
+
+def test_large_whole_codes_stay_apart(shop):
+    x, y, town = shop
+    table = pd.DataFrame({"shop": 2.0**40 + x, "town": town})
+    learned, _ = Columns.learn(table, lambda: y[:, None])
+    assert len(learned.statistics[0].values) == len(np.unique(x))
+    np.testing.assert_array_equal(learned(table.astype({"shop": np.int64})), learned(table))
+
+
+def test_a_column_of_text_without_any_is_missing(shop):
+    _, y, town = shop
+    table = pd.DataFrame({"town": town, "size": np.arange(N)})
+    learned, _ = Columns.learn(table, lambda: y[:, None])
+    assert not learned(table.assign(town=np.nan))[:, :2].any()
+
+
+def test_targets_are_made_once(shop):
+    x, y, town = shop
+    asked = []
+
+    def targets():
+        asked.append(1)
+        return y[:, None]
+
+    Columns.learn(pd.DataFrame({"shop": x, "other": x[::-1], "town": town}), targets)
+    assert len(asked) == 1

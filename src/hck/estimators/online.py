@@ -8,9 +8,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from hck.estimators.base import HCKEstimator
-from hck.estimators.updating import check_loaded, check_updatable, drift, oldest, places_of
+from hck.estimators.updating import Trees, check_loaded, check_updatable, drift, oldest, places_of
 from hck.online import State
 from hck.preparation.arrays import TargetsLike
+from hck.settings import Settings
 
 
 class OnlineEstimator(HCKEstimator):
@@ -20,6 +21,7 @@ class OnlineEstimator(HCKEstimator):
     _first_new: int  # the number of the first observation that came after the fit
     _n_recent: int  # of a saved model: how many came after its fit
     _grown_by: int  # of a saved model: the leaf size by which its trees grow
+    _built: Settings  # by which trees were, and new nodes are; models of earlier versions lack it
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
@@ -103,7 +105,9 @@ class OnlineEstimator(HCKEstimator):
         chosen for other data.
         """
         check_is_fitted(self, "trees_")
-        return drift(*self._compared(), self._first_new) if hasattr(self, "_online") else 1.0
+        if not hasattr(self, "_online") and not getattr(self, "_n_recent", 0):
+            return 1.0
+        return drift(*self._compared(self._versions()), self._first_number())
 
     # Versions ---------------------------------------------------------------------------------------
 
@@ -111,11 +115,13 @@ class OnlineEstimator(HCKEstimator):
         """The version of each tree; made of the fitted model when it is first asked for."""
         check_is_fitted(self, "trees_")
         check_updatable(self)
+        return self._online if hasattr(self, "_online") else self._first_versions()
+
+    def _first_number(self) -> int:
+        """Of the observations that came after the fit."""
         if hasattr(self, "_online"):
-            return self._online
-        states = self._first_versions()
-        self._first_new = len(states[0]) - self.__dict__.pop("_n_recent", 0)
-        return states
+            return self._first_new
+        return self._n_observed() - int(getattr(self, "_n_recent", 0))
 
     def _first_versions(self) -> list[State]:
         """Of the fitted model; ValueError if it can have none."""
@@ -127,7 +133,9 @@ class OnlineEstimator(HCKEstimator):
 
     def _go_on(self, states: list[State]) -> None:
         """Set what belongs to other versions."""
-        raise NotImplementedError
+        self._first_new = self._first_number()
+        self.__dict__.pop("_n_recent", None)
+        self._online, self.trees_ = states, Trees(states)  # type: ignore[assignment]
 
     def _let_go(self, gone: np.ndarray) -> None:
         """Forget what is kept beside the versions of observations at some positions."""
@@ -140,7 +148,7 @@ class OnlineEstimator(HCKEstimator):
         """With other values (m, columns) at positions."""
         return state.relabel(positions, values)
 
-    def _compared(self) -> tuple[list[State], list[float] | None]:
+    def _compared(self, states: list[State]) -> tuple[list[State], list[float] | None]:
         """Versions of what is left out to find a drift, and the weights of trees, None if these are equal."""
         raise NotImplementedError
 

@@ -11,7 +11,7 @@ from hck.approximations import TreeKernel
 from hck.estimators.online import OnlineEstimator
 from hck.estimators.parameters import Weights
 from hck.estimators.process_draws import ProcessDraws
-from hck.estimators.updating import Trees, as_columns, check_targets, start, still_held
+from hck.estimators.updating import as_columns, check_targets, start, still_held
 from hck.kernels.inputs import real_array
 from hck.online import OnlineProcess, State
 from hck.points import VectorPoints
@@ -83,29 +83,23 @@ class OnlineProcessEstimator(OnlineEstimator, ProcessDraws):
         for member in members:
             if not isinstance(member.source, TreeKernel):
                 raise ValueError("updates need approximation='hierarchical'")
-            shape = self._tree_shape()
-            states.append(start(self, member.source.blueprint, shape, member.y, member.noise))
+            states.append(start(self, member.source.blueprint, member.y, member.noise))
         return states
-
-    def _tree_shape(self) -> tuple[int, int | None]:
-        """Rank and leaf size of the trees."""
-        chosen = getattr(self, "selection_", None)  # which models of earlier versions lack
-        return (int(self.rank), self.leaf_size) if chosen is None else (chosen.rank, chosen.leaf_size)
 
     def _held(self) -> np.ndarray | None:
         return still_held(self, self._online) if hasattr(self, "_online") else super()._held()
 
     def _go_on(self, states: list[State]) -> None:
+        super()._go_on(states)
         members = [OnlineProcess(state) for state in states]
         posterior = Mixture(members, self.posterior_.spread)  # type: ignore[arg-type]
         self.coefficients_ = raw_coefficients(posterior, self._trend, self._own_units())
         self.log_marginal_likelihood_value_ = posterior.log_likelihood
-        self._online, self.trees_ = states, Trees(states)  # type: ignore[assignment]
         self.posterior_ = posterior
 
-    def _compared(self) -> tuple[list[State], list[float] | None]:
+    def _compared(self, states: list[State]) -> tuple[list[State], list[float] | None]:
         # what is left when the trend is taken away
-        return [state.recode(_subtracting(state)) for state in self._online], None
+        return [state.recode(_subtracting(state)) for state in states], None
 
     # Without versions -------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from hck.estimators.online import OnlineEstimator
 from hck.estimators.parameters import Weights
 from hck.estimators.ridge import RidgeEstimator
 from hck.estimators.training import Fitted, check_sample_weight, check_size
-from hck.estimators.updating import Trees, as_columns, left_out_values, start, start_anew, still_held
+from hck.estimators.updating import as_columns, built, left_out_values, start, start_anew, still_held
 from hck.hierarchy import Blueprint, Forest, TreePredictor
 from hck.hierarchy.blueprint import lay_out, resolve_jitter
 from hck.online import OnlinePredictor, State
@@ -23,7 +23,7 @@ from hck.preparation.arrays import PointsLike
 class OnlineRidge(OnlineEstimator, RidgeEstimator):
     """Kernel ridge regression with updates. Kernel, ridge, scaling and intercept stay those of the fit."""
 
-    _unit_weight: float  # of an observation whose noise is alpha
+    _unit_weight: float  # of an observation whose noise is alpha; models of earlier versions may lack it
 
     def _n_observed(self) -> int:
         return len(self._used)
@@ -31,6 +31,7 @@ class OnlineRidge(OnlineEstimator, RidgeEstimator):
     def _keep(self, fitted: Fitted) -> None:
         super()._keep(fitted)
         start_anew(self)
+        self._unit_weight = self._unit()
 
     # Updates ----------------------------------------------------------------------------------------
 
@@ -45,10 +46,8 @@ class OnlineRidge(OnlineEstimator, RidgeEstimator):
             joined, b, weight = joined.take(kept.to(joined.device)), b[kept], weight[kept]
         if not isinstance(joined, VectorPoints) or len(joined) == 0:
             return
-        share = torch.ones(len(b), dtype=torch.float64, device="cpu")
-        share = share if weight is None else self._unit_weight / weight
-        both = zip(states, self._alphas(), strict=True)
-        self._go_on([state.add(joined, b, alpha * share) for state, alpha in both])
+        both = zip(states, self._noises(weight, len(b)), strict=True)
+        self._go_on([state.add(joined, b, noise) for state, noise in both])
 
     def _centred(self, targets: np.ndarray) -> Tensor:
         """Targets (m, columns) without the intercept of the fit."""
@@ -70,17 +69,26 @@ class OnlineRidge(OnlineEstimator, RidgeEstimator):
         if not hasattr(self, "_targets"):
             raise ValueError("this model was saved without its targets, by an earlier version: fit it again")
         b, weight = torch.from_numpy(self._targets), self._weight
-        chosen = isinstance(self.alpha, str)
-        mean = float(weight.mean()) if chosen and weight is not None else 1.0
-        self._unit_weight = getattr(self, "_unit_weight", mean)
-        share = torch.ones(len(b), dtype=torch.float64, device="cpu")
-        share = share if weight is None else self._unit_weight / torch.from_numpy(weight)
-        shape = self.selection_.rank, self.selection_.leaf_size
-        states = []
-        for member, alpha in zip(self.forest_.members, self._alphas(), strict=True):
-            source = _blueprint(member, self.jitter)
-            states.append(start(self, source, shape, b, alpha * share))
-        return states
+        noises = self._noises(None if weight is None else torch.from_numpy(weight), len(b))
+        sources = [_blueprint(member, built(self).jitter) for member in self.forest_.members]
+        return [start(self, source, b, noise) for source, noise in zip(sources, noises, strict=True)]
+
+    def _unit(self) -> float:
+        """The weight of an observation whose noise is alpha: where alpha was chosen, the mean of the fit."""
+        if (known := vars(self).get("_unit_weight")) is not None:
+            return float(known)
+        return float(self._weight.mean()) if isinstance(self.alpha, str) and self._weight is not None else 1.0
+
+    def _noises(self, weight: Tensor | None, n: int) -> list[Tensor]:
+        """For each tree the noise of n observations; ValueError if it could not say their weights."""
+        share = torch.ones(n, dtype=torch.float64, device="cpu") if weight is None else self._unit() / weight
+        noises, dtype = [alpha * share for alpha in self._alphas()], self._trained_points().dtype
+        if weight is not None and not all((noise.to(dtype) > 0).all() for noise in noises):
+            raise ValueError(
+                f"updates of weighted observations need alpha above 0, but it is {min(self._alphas())}, so "
+                "that weights mean nothing: use `fit` with a larger alpha, or without sample_weight"
+            )
+        return noises
 
     def _alphas(self) -> list[float]:
         """The ridge of each tree."""
@@ -91,13 +99,13 @@ class OnlineRidge(OnlineEstimator, RidgeEstimator):
         return [each.alpha for each in blend for _ in range(each.n_trees or count // len(blend))]
 
     def _go_on(self, states: list[State]) -> None:
-        """Set what belongs to other versions."""
-        self._online, self.trees_ = states, Trees(states)  # type: ignore[assignment]
+        super()._go_on(states)
+        self._unit_weight = self._unit()
         self._left_out_errors = None  # which are found when they are asked for
         self.forest_ = Forest([OnlinePredictor(state) for state in states], self.forest_.weights)
 
-    def _compared(self) -> tuple[list[State], list[float] | None]:
-        return self._online, self.forest_.weights
+    def _compared(self, states: list[State]) -> tuple[list[State], list[float] | None]:
+        return states, self.forest_.weights
 
     def _errors(self) -> LeftOutErrors | None:
         found = super()._errors()
@@ -119,14 +127,14 @@ class OnlineRidge(OnlineEstimator, RidgeEstimator):
         """Weights of observations with this noise; None if all are alike."""
         each = noise.double().cpu().numpy()
         even = self._weight is None and bool((each == each[0]).all())
-        return None if even else self._alphas()[0] * self._unit_weight / each
+        return None if even else self._alphas()[0] * self._unit() / each
 
     def _every_point(self) -> Points:
         return self._online[0].harvested[0].points if hasattr(self, "_online") else super()._every_point()
 
     def _left_out_values(self) -> np.ndarray:
-        if not hasattr(self, "_online"):
-            return super()._left_out_values()
+        if self._left_out is None or not hasattr(self, "_online"):
+            return super()._left_out_values()  # or an error: nothing was left out in `fit`
         every = np.arange(len(self._online[0]))
         return left_out_values(self._online, self.forest_.weights, every)[0].numpy() + self.intercept_
 

@@ -1,6 +1,7 @@
 """What updates of all estimators share: which observations they mean, and where a fitted model goes on."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,15 @@ from hck.hierarchy import Blueprint
 from hck.hierarchy.leave_one_out import leave_one_out
 from hck.online import Habit, State
 from hck.online.read import inverse_diagonal
-from hck.partition import Landmarks, Tree, known_partitions
+from hck.partition import Cutter, Landmarks, Tree, known_landmarks, known_partitions
 from hck.partition.hyperplane import HyperplaneCutter
 from hck.preparation.arrays import TargetsLike, to_host
 from hck.preparation.coding import as_targets
+from hck.selection.candidate import Shape
+from hck.settings import Settings
 
 _FEW = 1000  # observations whose left-out loss is compared
-_OF_UPDATES = ("_online", "_first_new", "_n_recent", "_grown_by", "_unit_weight")  # attributes
+_OF_UPDATES = ("_online", "_first_new", "_n_recent", "_grown_by", "_unit_weight", "_built")  # attributes
 
 
 def positions_of(indices: ArrayLike, n: int) -> np.ndarray:
@@ -75,12 +78,13 @@ def check_updatable(model: HCKEstimator) -> None:
     """Raise ValueError for a model that cannot be updated, whatever it was fitted to."""
     if not model._updatable:
         raise ValueError(f"{type(model).__name__} has no updates: train in memory, on one machine")
-    if model.approximation != "hierarchical":
+    given = vars(model).get("_built", model)  # what is set after a fit is for the next one
+    if given.approximation != "hierarchical":
         raise ValueError(
-            f"approximation={model.approximation!r} has no updates: use approximation='hierarchical', or "
+            f"approximation={given.approximation!r} has no updates: use approximation='hierarchical', or "
             "`fit` with all observations"
         )
-    names, partition = known_partitions(by_hyperplanes=True), model.partition
+    names, partition = known_partitions(by_hyperplanes=True), given.partition
     cuts = (
         partition in names if isinstance(partition, str) else isinstance(partition, HyperplaneCutter | Tree)
     )
@@ -91,30 +95,51 @@ def check_updatable(model: HCKEstimator) -> None:
         )
 
 
-def start_anew(model: HCKEstimator) -> None:
-    """Know nothing of updates any more: another fit begins."""
+def start_anew(model: Any) -> None:
+    """Know nothing of updates any more, but by what trees are built: there was another fit."""
     for name in _OF_UPDATES:
         model.__dict__.pop(name, None)
+    model._built = built(model)
+
+
+def built(model: Any) -> Settings:
+    """How trees were built in the fit, and new nodes will be, whatever parameters are set to since.
+
+    Only of models of earlier versions parameters have to say it.
+    """
+    known: Settings | None = vars(model).get("_built")
+    if known is not None:
+        return known
+    chosen = getattr(model, "selection_", None)  # which the first models lack
+    given = model._settings(Shape(int(model.rank), model.leaf_size, 1) if chosen is None else chosen.shape)
+    partition = "random_projection" if isinstance(given.partition, Tree) else given.partition
+    landmarks = given.landmarks
+    if not isinstance(landmarks, str):  # those of nodes, which new nodes do not have, or of all of them
+        landmarks = "uniform" if isinstance(landmarks, list | Landmarks) else "same"
+    return replace(given, partition=partition, landmarks=landmarks)
 
 
 def check_loaded(model: HCKEstimator, n: int) -> None:
     """Raise ValueError unless what a file says of earlier updates is possible for n observations."""
-    recent, size, weight = (vars(model).get(name) for name in ("_n_recent", "_grown_by", "_unit_weight"))
+    names = "_n_recent", "_grown_by", "_unit_weight", "_built"
+    recent, size, weight, how = (vars(model).get(name) for name in names)
     require(recent is None or 0 <= recent <= n, f"_n_recent must be at most {n}, got {recent}")
     require(size is None or size >= 1, f"_grown_by must be at least 1, got {size}")
     require(weight is None or 0 < weight < np.inf, f"_unit_weight must be positive, got {weight}")
+    if how is not None:
+        cuts = how.partition
+        known = cuts in known_partitions() if isinstance(cuts, str) else isinstance(cuts, Cutter)
+        known = known and how.landmarks in known_landmarks()
+        require(known, f"_built has partition {cuts!r} and landmarks {how.landmarks!r}")
 
 
-def start(
-    model: HCKEstimator, source: Blueprint, shape: tuple[int, int | None], b: Tensor, noise: Tensor
-) -> State:
-    """The first version, of a tree that was fitted with this rank and leaf size."""
-    (rank, leaf_size), tree = shape, source.layout.tree.host
-    partition = "random_projection" if isinstance(model.partition, Tree) else model.partition
-    of_nodes = isinstance(model.landmarks, list | Landmarks)  # which new nodes do not have
+def start(model: HCKEstimator, source: Blueprint, b: Tensor, noise: Tensor) -> State:
+    """The first version, of a tree that was fitted."""
+    how, tree = built(model), source.layout.tree.host
+    rank = int(how.rank)
     largest = max(int(tree.size[tree.leaves].max()), rank)
-    size = getattr(model, "_grown_by", None) or leaf_size or largest
-    habit = Habit(partition, "uniform" if of_nodes else model.landmarks, int(size))
+    size = getattr(model, "_grown_by", None) or how.leaf_size or largest
+    habit = Habit(how.partition, how.landmarks, int(size))
     numbers = tree.n_points * (largest + rank) + 5 * tree.n_leaves * rank**2
     what = f"what updates of {tree.n_points} points change"
     require_bytes(numbers * noise.element_size(), source.points.device, what, "lower rank or leaf_size")

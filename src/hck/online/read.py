@@ -27,7 +27,7 @@ def predict(state: State, x: VectorPoints) -> Tensor:
     """k_h(x, X) (K_h + noise)⁻¹ b at new points: shape (points, k)."""
     found = route(state.root, x)
     weights = leaf_weights(state, list(found))
-    out = x_like(state, len(x), state.columns)
+    out = room_like(state, len(x), state.columns)
 
     def evaluate(some: list[tuple[Path, Tensor]]) -> None:
         known = [(_leaf(state, path).data.points, _parent(state, path).frame.landmarks) for path, _ in some]
@@ -42,7 +42,7 @@ def predict(state: State, x: VectorPoints) -> Tensor:
     return out
 
 
-def x_like(state: State, *shape: int) -> Tensor:
+def room_like(state: State, *shape: int) -> Tensor:
     """Room for numbers like those of a version."""
     return state.root.record.memory.new_empty(shape)
 
@@ -68,7 +68,7 @@ def believe(state: State, paths: list[Path]) -> None:
     missing = {path: node for path, node in nodes.items() if path not in known}
     if not missing:
         return
-    z = x_like(state, len(missing), state.workshop.rank, state.columns)
+    z = room_like(state, len(missing), state.workshop.rank, state.columns)
     found = dict(zip(missing, z.unbind(), strict=True))
     above = [found.get(path[:-1], known.get(path[:-1])) if path else None for path in missing]
     lower_nodes(list(missing.values()), above, z)
@@ -106,7 +106,7 @@ def variance(state: State, x: VectorPoints) -> Tensor:
 
     As `hck.hierarchy.uncertainty.Uncertainty` has it.
     """
-    found, kernel, out = route(state.root, x), state.workshop.kernel, x_like(state, len(x))
+    found, kernel, out = route(state.root, x), state.workshop.kernel, room_like(state, len(x))
     spread(state, list(found))
 
     def evaluate(item: tuple[Path, Tensor]) -> None:

@@ -15,7 +15,7 @@ from hck.online.ledger import Ledger
 from hck.online.node import Inner, Leaf, Node, Observed, Path, at, leaves_below, on_the_way, route
 from hck.online.workshop import Workshop
 from hck.partition.hyperplane import hyperplane_rules
-from hck.points import VectorPoints
+from hck.points import VectorPoints, check_alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,14 @@ class State:
     @torch.no_grad()
     def add(self, points: VectorPoints, b: Tensor, noise: Tensor) -> "State":
         """With more observations, which come last."""
+        check_alike(points, self.root.frame.landmarks)
         m, device = len(points), self.workshop.device
+        wanted = (m, self.columns), (m,)
+        if (b.shape, noise.shape) != wanted:
+            raise ValueError(
+                f"b and noise must have shapes {wanted[0]} and {wanted[1]}, got {tuple(b.shape)} and "
+                f"{tuple(noise.shape)}"
+            )
         numbers = np.arange(self.next_number, self.next_number + m)
         b, noise = (each.to(device, points.dtype) for each in (b, noise))
         found = route(self.root, points)

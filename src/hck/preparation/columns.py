@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -88,6 +89,7 @@ class Columns:
         """
         names = names_of(table)
         refuse_twins(names)
+        targets = targets and cache(targets)
         codings = _codings(table, names, targets is not None)
         known = []
         for i, coding in codings.items():

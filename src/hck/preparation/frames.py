@@ -125,10 +125,24 @@ def _real(value: Any) -> float:
 def words(column: Column) -> list[str]:
     """Values as text, so that those of several types can be told apart and sorted."""
     values = column.to_list()
-    if not isinstance(column.dtype, _WORDS):
+    if not isinstance(column.dtype, _WORDS) and not column.dtype.is_float():
         return list(map(word, values))
-    known = {value: word(value) for value in set(values)}
+    known = {value: narrow(word(value), column) for value in set(values)}
     return [known[value] for value in values]
+
+
+def narrow(text: str, column: Column) -> str:
+    """What a word is called in a column: fractions by the digits of float32, which tables of any width have.
+
+    Whole numbers keep all digits.
+    """
+    if not column.dtype.is_float():
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return word(float(str(np.float32(value)))) if np.isfinite(value) and not value.is_integer() else text
 
 
 def word(value: object) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hck.backend.checks import require
-from hck.preparation.frames import Column, order_of, words
+from hck.preparation.frames import Column, narrow, order_of, words
 
 _FOLDS = 10
 _PRIORS = (1.0, 4.0, 16.0, 64.0, 256.0, np.inf)  # rows that the mean of all counts as, to choose from
@@ -164,7 +164,7 @@ def left_out_means(code: np.ndarray, rest: np.ndarray) -> LeftOutMeans:
 
 def _codes(column: Column, values: list[str]) -> np.ndarray:
     """The number of each row's category; -1 if it is not known."""
-    place = {value: i for i, value in enumerate(values)}
+    place = {narrow(value, column): i for i, value in enumerate(values)}  # some files have more digits
     return np.array([place.get(each, -1) for each in words(column)], dtype=np.int64)
 
 

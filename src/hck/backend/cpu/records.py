@@ -50,8 +50,8 @@ class CompiledRecords:
         layout = made[0].layout
         first = np.cumsum([0, *map(len, children)])
         jitter = np.empty((len(made), 2))
-        every = _places([child for each in children for child in each])
-        nodes = _places(made), _addresses(transfers)
+        every = _places([child for each in children for child in each], layout)
+        nodes = _places(made, layout), _addresses(transfers, layout, layout.rank)
         _up(*nodes, first, every, _form(layout), _factoring(layout), jitter)
         linalg.warn_of_jitter(jitter[:, 0], layout.dtype, NODE)
         linalg.warn_of_jitter(jitter[:, 1], layout.dtype, ROOT)
@@ -60,10 +60,13 @@ class CompiledRecords:
         self, old: Sequence[Record], made: Sequence[Record], landmarks: Sequence[Tensor], growth: Growth
     ) -> list[bool]:
         layout, (_, wide, most) = made[0].layout, growth.values.shape
+        shapes = (wide, most), (most,), (most, layout.k)
+        for each, shape in zip((growth.values, growth.noise, growth.b), shapes, strict=True):
+            _check(each.dtype == layout.dtype and each.shape == (len(old), *shape), "what leaves get")
         arrays = map(flat, (growth.values, growth.noise, growth.b))
         given = Arrivals(*arrays, wide, most, _sizes(old), _sizes(made))
         left, jitter = np.empty(len(old)), np.empty(len(old))
-        records = _places(old), _places(made), _addresses(landmarks)
+        records = _places(old, layout), _places(made, layout), _addresses(landmarks, layout, layout.rank)
         _append(*records, given, _form(layout), _factoring(layout), left, jitter)
         good = left > growth.least
         linalg.warn_of_jitter(jitter[good], layout.dtype, LEAF)
@@ -72,7 +75,10 @@ class CompiledRecords:
     def records_down(
         self, nodes: Sequence[Record], transfers: Sequence[Tensor], above: Sequence[Tensor | None], z: Tensor
     ) -> None:
-        _down(_places(nodes), _addresses(transfers), _addresses(above), flat(z), _form(nodes[0].layout))
+        layout = nodes[0].layout
+        _check(z.dtype == layout.dtype and z.shape == (len(nodes), layout.rank, layout.k), "z")
+        matrices = _addresses(transfers, layout, layout.rank), _addresses(above, layout, layout.k)
+        _down(_places(nodes, layout), *matrices, flat(z), _form(layout))
 
     def records_leaf_down(
         self, leaves: Sequence[Record], landmarks: Sequence[Tensor], above: Sequence[Tensor]
@@ -80,17 +86,34 @@ class CompiledRecords:
         layout, sizes = leaves[0].layout, _sizes(leaves)
         rows = (sizes + layout.rank).tolist()
         out = leaves[0].memory.new_empty(sum(rows), layout.k)
-        places = _places(leaves), _addresses(landmarks), _addresses(above)
-        _leaf_down(*places, sizes, flat(out), _form(layout))
+        matrices = _addresses(landmarks, layout, layout.rank), _addresses(above, layout, layout.k)
+        _leaf_down(_places(leaves, layout), *matrices, sizes, flat(out), _form(layout))
         return list(out.split(rows))
 
 
-def _places(records: Sequence[Record]) -> np.ndarray:
+def _places(records: Sequence[Record], like: Layout) -> np.ndarray:
+    """Addresses of records that begin alike."""
+    form = like.dtype, like.rank, like.k
+    for each in records:
+        own, memory = each.layout, each.memory
+        _check((own.dtype, own.rank, own.k) == form, "records")
+        _check(memory.dtype == own.dtype and memory.shape == (own.size,), "the memory of a record")
     return np.array([record.memory.data_ptr() for record in records], np.int64)
 
 
-def _addresses(tensors: Sequence[Tensor | None]) -> np.ndarray:
+def _addresses(tensors: Sequence[Tensor | None], like: Layout, columns: int) -> np.ndarray:
+    """Of matrices of r rows, 0 for None."""
+    for each in tensors:
+        if each is not None:
+            same = each.dtype == like.dtype and each.numel() == like.rank * columns and each.is_contiguous()
+            _check(same, "matrices")
     return np.array([0 if each is None else each.data_ptr() for each in tensors], np.int64)
+
+
+def _check(alike: bool, what: str) -> None:
+    """Before compiled code takes addresses at their word."""
+    if not alike:
+        raise ValueError(f"{what} must be numbers of one type, and of the sizes that the layout has")
 
 
 def _sizes(leaves: Sequence[Record]) -> np.ndarray:
