@@ -133,7 +133,7 @@ class OnlineRidge(OnlineEstimator, RidgeEstimator):
         return self._online[0].harvested[0].points if hasattr(self, "_online") else super()._every_point()
 
     def _left_out_values(self) -> np.ndarray:
-        if self._left_out is None or not hasattr(self, "_online"):
+        if not hasattr(self, "_online") or self._left_out is None:
             return super()._left_out_values()  # or an error: nothing was left out in `fit`
         every = np.arange(len(self._online[0]))
         return left_out_values(self._online, self.forest_.weights, every)[0].numpy() + self.intercept_
