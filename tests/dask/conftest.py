@@ -12,8 +12,9 @@ def cluster():
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def client(cluster):
+    """The current client, for these tests only: what others compute must not go to these workers."""
     distributed = pytest.importorskip("distributed")
     with distributed.Client(cluster) as made:
         yield made
