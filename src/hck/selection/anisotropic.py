@@ -44,8 +44,9 @@ class Course:
     def metrics(self, first: Candidate) -> list[Candidate]:
         """Kernels with a lengthscale for each feature, and the best of them with a matrix.
 
-        Of each kernel, the best that has lengthscales, and the best that has a matrix. The first candidate
-        has one lengthscale: where there are many features, it says in which units they are compared.
+        Of each kernel the best that has lengthscales, and all that have a matrix, or, where there are many
+        features, the best of each. The first candidate has one lengthscale: it says in which units these are
+        compared.
         """
         data = self.contest.data
         points, found = data.points, []
@@ -80,8 +81,9 @@ class Course:
         if effort.matrices > 1:  # lengthscales may have lost directions that are no feature's
             starts.append(replace(learned[order[0]], matrix=unit, mixed=False))
         lesson = replace(each, form="matrix", steps=effort.steps, rate=_MATRIX_RATE)
-        whole = learn_metrics(starts, lesson, near)
-        return _best_of_each(found) + _best_of_each(self._tuned(whole, directions))
+        whole = self._tuned(learn_metrics(starts, lesson, near), directions)
+        # On few points they differ by little, and with many features each costs more.
+        return _best_of_each(found) + (whole if directions is None else _best_of_each(whole))
 
     def _tuned(self, learned: list[Metric], directions: Tensor | None) -> list[Candidate]:
         def tuned(metric: Metric) -> Candidate:
