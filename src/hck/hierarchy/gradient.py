@@ -45,7 +45,8 @@ class _Gradient:
     """The sweep down, which hands weights for kernel values to the kernel."""
 
     def __init__(self, blueprint: Blueprint, factor: Factor, filtered: Filtered) -> None:
-        self.blueprint, self.factor, self.filtered = blueprint, factor, filtered
+        self.blueprint = blueprint.part(factor.layout)
+        self.factor, self.filtered = factor, filtered
         self.layout, self.rank, self.columns = factor.layout, factor.rank, filtered.b.shape[1]
         self.kernel, self.device = blueprint.kernel, factor.device
         self.identity = torch.eye(self.rank, dtype=factor.dtype, device=factor.device)
