@@ -1,13 +1,12 @@
 """A metric for a kernel, learned on neighbourhoods: one lengthscale, one per feature, or a matrix.
 
 Each step takes a fresh neighbourhood and moves along the gradient of its log-likelihood, so that all points
-shape the metric. With K = s k + noise and c columns of y, G = ∂ℓ/∂K = (c K⁻¹ − K⁻¹ y yᵀ K⁻¹) / 2 for minus
-the log-likelihood ℓ. With H = s G ∘ ∂k/∂r² the gradient by the placed points Z = X L is 4 (diag(H 1) − H) Z,
-and by the matrix L it is Xᵀ of that.
+shape the metric. Given the gradient by the placed points Z = X L (`hck.backend.likelihood`), that by the
+matrix L is Xᵀ times it.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from hck.backend.kernels import Formula
 from hck.backend.kinds import kind_of
-from hck.backend.linalg import inverse, try_factor_
+from hck.backend.likelihood import Placed, likelihood_gradient
 from hck.backend.parallel import chunks, parallel_map
 from hck.kernels import make_kernel
 from hck.kernels.stationary import Stationary
@@ -91,14 +90,20 @@ def _learn(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[M
 
     steps = _Adam(lesson), _Adam(replace(lesson, rate=min(lesson.rate, 0.05)))
     size = min(lesson.size, len(data.x))
-    mixed = torch.tensor([each.mixed for each in starts], dtype=torch.bool, device=data.x.device)
-    for step in range(lesson.steps):
+    mixed = torch.tensor([[each.mixed] for each in starts], dtype=torch.bool, device=data.x.device)
+    centres, anywhere = data.draws(lesson.steps, size)
+    for step, centre in enumerate(centres):
         metric = at(theta)
-        rows = data.draw(step, metric, size, mixed if step % 2 else None)
+        rows = data.near(centre, metric, size)
+        if step % 2:
+            rows = torch.where(mixed, anywhere[step, : rows.shape[1]], rows)
         x, y, noise = data.x[rows], data.y[rows], data.noise[rows]
         x = x - x.mean(1, keepdim=True)
         z = placed(x, metric)
-        by_place, by_level = _gradient(z, y, noise, formulas, levels, lesson.fixed)
+        by_place, by_level = likelihood_gradient(Placed(formulas, levels.exp(), z, y, noise))
+        if lesson.fixed:  # the noise goes with the scale
+            by_level[:, 0] += by_level[:, 1]
+            by_level[:, 1] = 0
         if whole:
             slope = placed(x, start).mT @ by_place
         else:
@@ -118,76 +123,6 @@ def _found(starts: list[Metric], metric: Tensor, levels: Tensor, fixed: bool) ->
             yield replace(start, matrix=matrix, scale=scale, alpha=alpha, shape=shape)
         else:
             yield start
-
-
-def _gradient(
-    z: Tensor, y: Tensor, noise: Tensor, formulas: list[Formula], levels: Tensor, fixed: bool
-) -> tuple[Tensor, Tensor]:
-    """The gradient of minus the log-likelihood of placed points z (metrics, m, k), per value of y.
-
-    By the points, and by the logarithms of scale, noise and the formula's shape (metrics, 3). 0 where the
-    kernel's matrix is not positive definite.
-    """
-    s, (scale, level, shape) = _distances(z, formulas), levels.exp()[..., None, None].unbind(1)
-    values, slopes, shape_slopes = zip(*map(_with_slopes, formulas, s, shape), strict=True)
-    matrix = torch.stack(values).mul_(scale)
-    matrix.diagonal(dim1=1, dim2=2).add_(level[:, 0] * noise)
-    factor, known = try_factor_(matrix)
-    weight, columns = inverse(factor), y.shape[2]
-    solved = weight @ y
-    weight = weight.baddbmm_(solved, solved.mT, beta=columns / 2, alpha=-0.5)
-    by_noise = (weight.diagonal(dim1=1, dim2=2) * noise).sum(1) * level[:, 0, 0]
-    by_scale = _inner(weight, values) * scale[:, 0, 0]
-    by_shape = _inner(weight, shape_slopes) * (scale * shape)[:, 0, 0]
-    if fixed:  # the noise goes with the scale
-        by_scale, by_noise = by_scale + by_noise, torch.zeros_like(by_noise)
-    by_level = torch.stack([by_scale, by_noise, by_shape], 1)
-    for each, slope, size in zip(weight, slopes, scale, strict=True):
-        each.mul_(slope).mul_(size)
-    weight.diagonal(dim1=1, dim2=2).zero_()
-    by_place = 4 * (weight.sum(2, keepdim=True) * z - weight @ z)
-    for i, formula in enumerate(formulas):
-        if formula.manhattan:
-            by_place[i] = _by_manhattan(z[i], weight[i])
-    known, share = known[:, None], 1 / (z.shape[1] * columns)
-    return (by_place * share).where(known[..., None], 0), (by_level * share).where(known, 0)
-
-
-def _inner(weight: Tensor, others: Sequence[Tensor | None]) -> Tensor:
-    """The sum of products of each matrix and another, 0 where there is none: shape (matrices,)."""
-    zero = weight.new_zeros(())
-    sums = [
-        zero if other is None else torch.dot(one.view(-1), other.view(-1))
-        for one, other in zip(weight, others, strict=True)
-    ]
-    return torch.stack(sums)
-
-
-def _distances(z: Tensor, formulas: list[Formula]) -> Tensor:
-    """What formulas are of, (metrics, m, m): squared distances, or sums of absolute differences."""
-    norm = z.square().sum(-1, keepdim=True)
-    s = torch.baddbmm(norm + norm.mT, z, z.mT, alpha=-2).clamp_min_(0)
-    s.diagonal(dim1=1, dim2=2).zero_()
-    for i, formula in enumerate(formulas):
-        if formula.manhattan:
-            s[i] = torch.cdist(z[i], z[i], p=1.0)
-    return s
-
-
-def _with_slopes(formula: Formula, s: Tensor, shape: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-    """f(s, shape), and its derivatives by s and, if it has one, by the shape."""
-    with torch.enable_grad():
-        s = s.requires_grad_()
-        shape = shape.expand_as(s).clone().requires_grad_() if formula.shaped else shape
-        value = formula(s, shape)
-        slopes = torch.autograd.grad(value.sum(), (s, shape) if formula.shaped else s)
-    return value.detach(), slopes[0], slopes[1] if formula.shaped else None
-
-
-def _by_manhattan(z: Tensor, weight: Tensor) -> Tensor:
-    with torch.enable_grad():
-        z = z.detach().requires_grad_()
-        return torch.autograd.grad(torch.cdist(z, z, p=1.0), z, weight)[0]
 
 
 def _formula(name: str) -> Formula:

@@ -44,26 +44,34 @@ class Neighbourhoods:
             random.child(1),
         )
 
-    def draw(self, step: int, metric: Tensor, size: int, anywhere: Tensor | None = None) -> Tensor:
-        """Rows (metrics, size): the points nearest to one of them, by each metric, or any points.
+    def draws(self, steps: int, size: int) -> tuple[list[int], Tensor]:
+        """For each step a row, to take its neighbourhood, and some rows (steps, size) from anywhere."""
+        n, device = len(self.x), self.x.device
+        centres = self.random.child(0).integers(n, steps, torch.device("cpu")).tolist()
+        return centres, self.random.child(1).integers(n, steps * size, device).view(steps, size)
 
-        Metrics are (metrics, d) or (metrics, d, k); features are multiplied by them. `anywhere`, (metrics,),
-        says which metrics take any points.
+    def near(self, centre: int, metric: Tensor, size: int) -> Tensor:
+        """Rows (metrics, size): the points of a region that are nearest to one of them, by each metric.
+
+        Metrics are (metrics, d) or (metrics, d, k); features are multiplied by them.
         """
-        random, n, device = self.random.child(step), len(self.x), self.x.device
-        centre = int(random.uniform((1,), torch.device("cpu"))[0] * n)
         region = next(part for part in self.regions if part.start <= centre < part.stop)
-        away = placed(self.x[region] - self.x[centre], metric)
+        away = squared_lengths(self.x[region] - self.x[centre], metric)
         size = min(size, region.stop - region.start)
-        found = torch.topk(away.square().sum(-1), size, largest=False, sorted=False).indices + region.start
-        if anywhere is None:
-            return found
-        return torch.where(anywhere[:, None], random.child(1).integers(n, size, device), found)
+        return torch.topk(away, size, largest=False, sorted=False).indices + region.start
 
 
 def placed(x: Tensor, metric: Tensor) -> Tensor:
     """Points (n, d) or (metrics, n, d) in each metric: (metrics, n, k)."""
     return x * metric[:, None] if metric.ndim == 2 else x @ metric
+
+
+def squared_lengths(x: Tensor, metric: Tensor) -> Tensor:
+    """Those of vectors (n, d) in each metric: (metrics, n)."""
+    if metric.ndim == 2:
+        return (x.square() @ metric.square().mT).mT.contiguous()
+    placed = x @ metric.permute(1, 0, 2).flatten(1)  # by one product
+    return placed.square_().view(len(x), *metric.shape[::2]).sum(-1).mT.contiguous()
 
 
 def regions(points: Points, most: int, random: Random) -> list[Tensor]:

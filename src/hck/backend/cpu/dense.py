@@ -180,8 +180,8 @@ def _factor_block(u, work):
 
 
 @shared
-def _factor(u, work):
-    """U in place of S; whether it succeeded."""
+def try_factor(u, work):
+    """U in place of S, of which only the upper triangle is read; whether it succeeded."""
     n = u.rows
     for i in range(0, n, _BLOCK):
         rows = min(_BLOCK, n - i)
@@ -218,7 +218,7 @@ def factor(u, factoring, work):
     for i in range(n):
         scale += abs(u.data[u.at + i * step]) / n
     relative, added = factoring.first, 0.0
-    while not _factor(u, work):
+    while not try_factor(u, work):
         added = relative * scale
         if not relative <= factoring.last * 1.5:
             return np.inf

@@ -4,11 +4,14 @@ There is a compiled function for each formula, made when it is first needed. Com
 address.
 """
 
+from collections.abc import Callable, Iterator
+
 import torch
 from llvmlite import ir
 from llvmlite.ir import IRBuilder, Value
 from numba import types
 from numba.core.base import BaseContext
+from numba.core.typing import Signature
 from numba.extending import intrinsic
 from numba.types import Type
 
@@ -16,6 +19,7 @@ from hck.backend.cpu.jit import address_of
 from hck.backend.cpu.tile import HEIGHTS, VECTOR_BYTES, plain, written
 from hck.backend.cpu.vector import Vector, VectorWriter
 from hck.backend.cpu.writer import INT, Grid, Values, Writer
+from hck.backend.duals import Dual, of_duals
 from hck.backend.kernels import Formula, farthest
 
 HEIGHT = HEIGHTS[0]
@@ -29,7 +33,24 @@ def evaluate_tile(typing, tile, amplitude, shape, c, at_c, ldc, a, at_a, lda, b,
     `tile` is an address that `provide` has returned.
     """
     i = types.intp
-    signature = types.void(i, c.dtype, c.dtype, c, i, i, a, i, i, b, i, i, i)
+    return _called(types.void(i, c.dtype, c.dtype, c, i, i, a, i, i, b, i, i, i))
+
+
+@intrinsic
+def evaluate_slopes(
+    typing, tile, shape, c, at_c, by_s, at_s, by_shape, at_shape, ldc, a, at_a, lda, b, at_b, ldb, depth
+):  # fmt: skip
+    """The same, without an amplitude, and with the derivatives of the values by the distance and the shape.
+
+    `tile` is an address that `provide_slopes` has returned. The derivative by a distance of 0 is given as 0.
+    """
+    i = types.intp
+    signature = types.void(i, c.dtype, c, i, by_s, i, by_shape, i, i, a, i, i, b, i, i, i)
+    return _called(signature)
+
+
+def _called(signature: Signature) -> tuple[Signature, Callable[..., Value]]:
+    """Call the code at the address that is the first argument."""
 
     def write(context: BaseContext, builder: IRBuilder, arguments: Values) -> None:
         tile, *given = plain(context, builder, signature.args, arguments)
@@ -57,7 +78,30 @@ def provide(formula: Formula, itemsize: int, expanded: bool) -> int:
     def tile(amplitude, shape, c, ldc, a, lda, b, ldb, depth):
         body(amplitude, shape, c, ldc, a, lda, b, ldb, depth)
 
-    how = "expanded" if expanded else "plain"
+    return _address(signature, tile, formula, "expanded" if expanded else "plain", itemsize)
+
+
+def provide_slopes(formula: Formula, itemsize: int) -> int:
+    """The address of the tile of a formula with its derivatives, for numbers of this size."""
+    real = types.float64 if itemsize == 8 else types.float32
+    signature = types.void(real, *[types.intp] * 9)
+
+    def write(context: BaseContext, builder: IRBuilder, arguments: Values) -> None:
+        _KernelWriter(context, builder, real, formula, False).write_slopes(arguments)
+
+    @intrinsic
+    def body(typing, shape, c, by_s, by_shape, ldc, a, lda, b, ldb, depth):
+        return written(signature, write)
+
+    def tile(shape, c, by_s, by_shape, ldc, a, lda, b, ldb, depth):
+        body(shape, c, by_s, by_shape, ldc, a, lda, b, ldb, depth)
+
+    return _address(signature, tile, formula, "slopes", itemsize)
+
+
+def _address(
+    signature: Signature, tile: Callable[..., None], formula: Formula, how: str, itemsize: int
+) -> int:
     tile.__qualname__ = f"tile_{formula.name}_{formula.fingerprint}_{how}_{8 * itemsize}"
     return address_of(signature, tile, repr((formula.fingerprint, formula.manhattan, _most(itemsize))))
 
@@ -73,27 +117,45 @@ class _KernelWriter(VectorWriter, Writer):
         self, context: BaseContext, builder: IRBuilder, of: Type, formula: Formula, expanded: bool
     ) -> None:
         super().__init__(context, builder, of, (HEIGHT, 2, VECTOR_BYTES * 8 // of.bitwidth))
-        self.manhattan, self.shaped, self.expanded = formula.manhattan, formula.shaped, expanded
-        self.function = formula.with_functions(exp=self.exp, log=self.log, sqrt=self.sqrt)
+        self.formula, self.manhattan, self.expanded = formula, formula.manhattan, expanded
+        self.functions = {"exp": self.exp, "log": self.log, "sqrt": self.sqrt}
 
     def write_kernel(self, arguments: Values) -> None:
-        amplitude, shape, c, ldc, a, lda, b, ldb, depth = arguments
-        ldc, lda, ldb = map(self.bytes, (ldc, lda, ldb))
+        amplitude, shape, c, ldc, *points = arguments
+        function, step = self.formula.with_functions(**self.functions), self.bytes(ldc)
+        scale = self.everywhere(amplitude)
+        more = [Vector(self, self.everywhere(shape))] if self.formula.shaped else []
+        for q, v, s in self.distances(points):
+            value = function(Vector(self, s), *more)
+            self.store(self.builder.fmul(scale, value.value), self.vector_at(c, step, q, v))
+
+    def write_slopes(self, arguments: Values) -> None:
+        shape, c, by_s, by_shape, ldc, *points = arguments
+        function, step = self.formula.with_functions(**of_duals(**self.functions)), self.bytes(ldc)
+        more = [Dual(Vector(self, self.everywhere(shape)), None, 1.0)] if self.formula.shaped else []
+        zero = self.constant(0.0)
+        for q, v, s in self.distances(points):
+            found = function(Dual(Vector(self, s), 1.0, None), *more)
+            slope, other = (Vector(self, zero) + (each or 0.0) for each in found.slopes)
+            at_zero = self.builder.fcmp_ordered("==", s, zero)
+            slope = self.builder.select(at_zero, zero, slope.value)
+            for value, at in ((found.value.value, c), (slope, by_s), (other.value, by_shape)):
+                self.store(value, self.vector_at(at, step, q, v))
+
+    def distances(self, arguments: Values) -> Iterator[tuple[int, int, Value]]:
+        """The distances of a tile: row, number of the register in it, and register."""
+        a, lda, b, ldb, depth = arguments
+        lda, ldb = self.bytes(lda), self.bytes(ldb)
         zero = [[self.constant(0.0) for _ in self.vectors] for _ in self.rows]
         sums = self.over_depth(zero, (a, lda, INT(self.size)), (b, ldb), depth)
         if self.expanded:
             norms = [self.builder.add(x, self.builder.mul(ld, depth)) for x, ld in ((a, lda), (b, ldb))]
             self.complete(sums, *norms)
         most = self.constant(_most(self.size))
-        scale = self.everywhere(amplitude)
-        more = [Vector(self, self.everywhere(shape))] if self.shaped else []
         for q in self.rows:
             for v in self.vectors:
                 s = sums[q][v]
-                s = self.builder.select(self.builder.fcmp_ordered(">", s, most), most, s)
-                value = self.function(Vector(self, s), *more)
-                value = self.builder.fmul(scale, value.value)
-                self.store(value, self.vector_at(c, ldc, q, v))
+                yield q, v, self.builder.select(self.builder.fcmp_ordered(">", s, most), most, s)
 
     def accumulate(self, left: Value, right: list[Value], sums: list[Value]) -> list[Value]:
         """Σ (a − b)², or Σ |a − b|, or, to be completed, Σ a b."""

@@ -83,7 +83,7 @@ def _round_up(n, step):
 
 
 @compiled
-def _stride(n, like):
+def side_stride(n, like):
     """How far the rows of a side of n points are apart.
 
     An odd number of cache lines: with a power of two, all rows would compete for a few places in the cache.
@@ -102,7 +102,7 @@ def side_at(like, d):
 @compiled
 def side_size(like, n, d):
     """Numbers that a side of n points takes."""
-    return _stride(n, like) * (d + 1)
+    return side_stride(n, like) * (d + 1)
 
 
 @compiled
@@ -125,7 +125,7 @@ def gather(rows, kernel, work, at):
     """Make a side of some rows. Padding, -1, becomes any point."""
     x, d, index, first, count = rows
     inverse = x.dtype.type(kernel.inverse)
-    padded, step = _round_up(count, panel_of(work)), np.uintp(_stride(count, work))
+    padded, step = _round_up(count, panel_of(work)), np.uintp(side_stride(count, work))
     for i in range(padded):
         row = index[first + i] if i < count else -1
         source, target = np.uintp(row * d if row > 0 else 0), np.uintp(at + i)
@@ -161,7 +161,7 @@ def evaluate_sides(left, right, kernel, upper, out):
     work, values, at = left.work, out.data, out.at
     n, m, d = out.rows, out.columns, left.rows.d
     panel = panel_of(work)
-    high, wide = _stride(n, work), _stride(m, work)
+    high, wide = side_stride(n, work), side_stride(m, work)
     edge = _round_up(d, panel)
     farthest = _FARTHEST_8 if work.itemsize == 8 else _FARTHEST_4
     expand = kernel.expanded != 0 and max(left.largest, right.largest) <= farthest

@@ -10,6 +10,7 @@ from hck.backend.blocks import Segments
 from hck.backend.cuts import Directions, Halvings
 from hck.backend.interrupts import interruptible
 from hck.backend.kernels import DenseCross
+from hck.backend.likelihood import Placed
 from hck.backend.machine import Algebra, Machine
 from hck.backend.steps import Steps
 
@@ -35,6 +36,9 @@ class CPU(Machine):
 
     def evaluate(self, cross: DenseCross, upper: bool, out: Tensor) -> None:
         _kernels(out.itemsize).fill(cross, upper, out)
+
+    def likelihood_gradient(self, sets: Placed) -> tuple[Tensor, Tensor]:
+        return _likelihood(sets.z.itemsize).gradient(sets)
 
     def project(self, x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
         return _halving().project(x, rows, directions, which)
@@ -74,6 +78,15 @@ def _kernels(itemsize: int) -> ModuleType:
 
     tile.provide(itemsize)
     return kernels
+
+
+@cache
+@interruptible
+def _likelihood(itemsize: int) -> ModuleType:
+    from hck.backend.cpu import likelihood, tile
+
+    tile.provide(itemsize)
+    return likelihood
 
 
 @cache

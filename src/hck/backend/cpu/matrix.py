@@ -110,6 +110,19 @@ def transpose(source, target):
 
 
 @shared
+def mirror_upper(m):
+    """Copy what lies above the diagonal below it."""
+    n = m.rows
+    for p in range(0, n, 8):
+        rows = min(8, n - p)
+        stop = p + rows
+        transpose(part(m, p, stop, rows, n - stop), part(m, stop, p, n - stop, rows))
+        for i in range(p, stop):
+            for j in range(i + 1, stop):
+                m.data[m.at + j * m.ld + i] = m.data[m.at + i * m.ld + j]
+
+
+@shared
 def negate(m):
     """Change the sign of a matrix."""
     for i in range(m.rows):

@@ -1,0 +1,160 @@
+"""The gradient of likelihoods of small sets of observations on the CPU: one compiled function for some sets.
+
+What it computes is said in `hck.backend.likelihood`. Each step of learning a metric asks for it, and by torch
+half of its time would go to small commands, for which threads wait for each other.
+"""
+
+from collections import namedtuple
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hck.backend.cpu import dense, kernel_tile
+from hck.backend.cpu.jit import compiled, exposed, shared
+from hck.backend.cpu.kernel_tile import HEIGHT, evaluate_slopes
+from hck.backend.cpu.kernels import CompiledProfile, Rows, gather, scratch, set_centre, side_at, side_stride
+from hck.backend.cpu.matrix import Matrix, flat, member, mirror_upper, panel_of, upright
+from hck.backend.cpu.products import dot, subtract
+from hck.backend.cpu.products import scratch as algebra_scratch
+from hck.backend.likelihood import Placed
+
+_WIDEST = 32  # columns of the widest tile: rows of matrices begin at multiples of it
+
+# The sets: an address of code and whether distances are sums of absolute differences, for each; and what
+# `Placed` has, flat.
+_Sets = namedtuple("_Sets", "tiles manhattan levels z y noise m k columns")
+
+# Room for matrices (m, m) whose rows are `ld` apart, one after another: a kernel's values, their derivatives
+# by the distance and by the shape, K and K⁻¹. What is symmetric is on and above the diagonal.
+_Room = namedtuple("_Room", "data ld size")
+_MATRICES = 5
+
+_PLAIN = CompiledProfile(0, 0, 1.0, 1.0, 1.0)  # points as they are placed
+
+
+def gradient(sets: Placed) -> tuple[Tensor, Tensor]:
+    """See `hck.backend.likelihood.likelihood_gradient`."""
+    (_, m, k), columns = sets.z.shape, sets.y.shape[2]
+    tiles = np.array([_tile(each, sets.z.itemsize) for each in sets.formulas], np.int64)
+    manhattan = np.array([each.manhattan for each in sets.formulas])
+    by_place, by_level = torch.zeros_like(sets.z), torch.zeros_like(sets.levels)
+    numbers = [flat(each) for each in (sets.levels, sets.z, sets.y, sets.noise)]
+    ld = -(-m // _WIDEST) * _WIDEST
+    room = _Room(np.empty(_MATRICES * ld * ld, numbers[0].dtype), ld, ld * ld)
+    spare, index = np.empty((m + columns) * m, numbers[0].dtype), np.arange(sets.noise.numel())
+    flat_sets = _Sets(tiles, manhattan, *numbers, m, k, columns)
+    _gradients(flat_sets, _PLAIN, room, spare, index, flat(by_place), flat(by_level))
+    return by_place.div_(m * columns), by_level.div_(m * columns)
+
+
+_tile = cache(kernel_tile.provide_slopes)
+
+
+@exposed
+def _gradients(sets, plain, room, spare, index, by_place, by_level):
+    z, m, k = sets.z, sets.m, sets.k
+    sides, work = scratch(z, m, 0, k), algebra_scratch(z)
+    matrix = Matrix(room.data, 3 * room.size, room.ld, m, m)
+    inverse = Matrix(room.data, 4 * room.size, room.ld, m, m)
+    for i in range(len(sets.tiles)):
+        rows, y = Rows(z, k, index, i * m, m), member(sets.y, i, m, sets.columns)
+        set_centre(rows, plain, sides)
+        side = gather(rows, plain, sides, side_at(sides, k))
+        _evaluate(side, sets.tiles[i], sets.levels, 3 * i, room)
+        _add_noise(matrix, sets.levels[3 * i + 1], sets.noise, i * m)
+        if not dense.try_factor(matrix, work):
+            continue
+        dense.inverse(matrix, inverse, spare, work)
+        _weigh(inverse, y, spare)
+        _by_levels(inverse, room, sets.levels, 3 * i, sets.noise, i * m, by_level)
+        _by_places(inverse, member(z, i, m, k), sets.manhattan[i], member(by_place, i, m, k), work)
+
+
+@shared
+def _evaluate(side, tile, levels, at, room):
+    """The kernel's values, their slopes and K without noise, in whole tiles that may end outside of these."""
+    work, m, d, panel = side.work, side.rows.count, side.rows.d, panel_of(side.work)
+    data, ld, size, wide = room.data, room.ld, room.size, side_stride(m, side.work)
+    for i in range(0, m, HEIGHT):
+        for j in range(i // panel * panel, m, panel):
+            here = i * ld + j
+            evaluate_slopes(
+                tile, levels[at + 2], data, here, data, here + size, data, here + 2 * size, ld,
+                work, side.at + i, wide, work, side.at + j, wide, d,
+            )  # fmt: skip
+    matrix, scale = np.uintp(3 * size), levels[at]
+    for i in range(np.uintp(m * ld)):
+        data[matrix + i] = scale * data[i]
+
+
+@compiled
+def _add_noise(matrix, level, noise, at):
+    for i in range(matrix.rows):
+        matrix.data[matrix.at + i * (matrix.ld + 1)] += level * noise[at + i]
+
+
+@shared
+def _weigh(inverse, y, solved):
+    """G in place of K⁻¹, on and above the diagonal. `solved` has room for y."""
+    data, n = inverse.data, np.uintp(inverse.rows)
+    for c in range(y.columns):  # K⁻¹ y, each column in a row
+        at = np.uintp(c) * n
+        for j in range(n):
+            solved[at + j] = 0
+        for i in range(n):
+            row, number = np.uintp(inverse.at) + i * np.uintp(inverse.ld), y.data[y.at + i * y.ld + c]
+            for j in range(n):
+                solved[at + j] += data[row + j] * number
+    for i in range(n):
+        row = np.uintp(inverse.at) + i * np.uintp(inverse.ld)
+        for j in range(i, n):
+            data[row + j] *= y.columns / 2
+        for c in range(y.columns):
+            at = np.uintp(c) * n
+            number = solved[at + i] / 2
+            for j in range(i, n):
+                data[row + j] -= number * solved[at + j]
+
+
+@shared
+def _by_levels(weight, room, levels, at, noise, first, out):
+    """The gradient by the logarithms of scale, level and shape, given G; and H in place of G."""
+    data, n, scale = room.data, np.uintp(weight.rows), levels[at]
+    by_scale = by_level = by_shape = scale - scale
+    for i in range(n):
+        here, row = weight.at + i * (weight.ld + 1), i * (room.ld + 1)
+        number, more = data[here], n - i - 1
+        by_level += number * noise[first + i]
+        by_scale += number * data[row] + 2 * dot(data, here + 1, data, row + 1, more)
+        row += 2 * room.size
+        by_shape += number * data[row] + 2 * dot(data, here + 1, data, row + 1, more)
+        slope, target = np.uintp(row - room.size), np.uintp(here)
+        for j in range(n - i):
+            data[target + j] *= data[slope + j] * scale
+    out[at] = by_scale * scale
+    out[at + 1] = by_level * levels[at + 1]
+    out[at + 2] = by_shape * scale * levels[at + 2]
+
+
+@shared
+def _by_places(weight, places, manhattan, out, work):
+    """The gradient by the places, given H; `out` is 0."""
+    n, k, data = places.rows, places.columns, weight.data
+    mirror_upper(weight)
+    if not manhattan:
+        subtract(out, upright(weight), places, False, work)
+    for i in range(n):
+        total, row = data.dtype.type(0), weight.at + i * weight.ld
+        here, target = np.uintp(places.at + i * k), np.uintp(out.at + i * k)
+        for j in range(n):
+            number, there = data[row + j], np.uintp(places.at + j * k)
+            total += number
+            if manhattan:
+                for c in range(np.uintp(k)):
+                    gap = places.data[here + c] - places.data[there + c]
+                    out.data[target + c] += number * (np.float64(gap > 0) - np.float64(gap < 0)) / 2
+        for c in range(np.uintp(k)):
+            away = data.dtype.type(0) if manhattan else total * places.data[here + c]
+            out.data[target + c] = 4 * (out.data[target + c] + away)
