@@ -32,7 +32,7 @@ from hck.points import Points
 
 Problems = tuple[Problem, ...]
 
-_OF_A_FOREST = Effort(tolerance=1e-4)  # of smooth losses: its trees differ by far more
+_OF_A_FOREST = Effort(tolerance=1e-5)  # of smooth losses: its trees differ by far more
 
 # The largest value that y may have at least and at most: powers and exponentials are taken of it.
 _SIZES = {torch.float64: (1e-100, 1e100), torch.float32: (1e-30, 1e30)}
