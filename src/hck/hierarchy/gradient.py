@@ -135,7 +135,8 @@ class _Gradient:
         rest = self.identity - covariance - covariance @ (y.mT @ y)
         at_v = torch.baddbmm(w @ d.mT, basis, rest, alpha=count)
         v = linalg.whiten_(landmark, far.tensor(), which)  # Vᵀ
-        weight = linalg.unwhiten_(landmark, at_v.mT.contiguous(), which)
+        # a copy, also of leaves of one point, which are contiguous both ways
+        weight = linalg.unwhiten_(landmark, at_v.mT.clone(memory_format=torch.contiguous_format), which)
         more = self.kernel.gradient_of_sum(far, weight)
         return (v @ at_v).mT, [a + b for a, b in zip(found, more, strict=True)]
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from hck.backend import linalg
-from hck.backend.blocks import Batch, Blocks, batches, group_by, owners, pieces
+from hck.backend.blocks import Batch, Blocks, batches, group_by, pieces
 from hck.backend.checks import check_indices, require
 from hck.backend.memory import per_chunk
 from hck.backend.parallel import for_each
@@ -151,9 +151,8 @@ class TreePredictor:
 
         The leaves are all of the tree's, with positions of those points that have weights.
         """
-        tree = self.tree
-        at = owners(tree.size[tree.leaves], tree.n_points)
-        room = Room(self.landmarks.rank, self.budget)
+        tree, room = self.tree, Room(self.landmarks.rank, self.budget)
+        at = tree.leaf_of_point[tree.order]
         return self._values(self.points, visits(tree, leaves, self.points, room, at))
 
     def _values(self, x: Points, found: list[Visit], verbose: bool = False) -> Tensor:
