@@ -131,15 +131,6 @@ def test_predictors_of_weights_that_the_last_step_left_out(x):
     np.testing.assert_allclose(joined.predictor()(x), made @ other, atol=1e-6)
 
 
-@pytest.mark.parametrize("loss", [Logistic(), Poisson()], ids=repr)
-def test_a_start_may_be_too_sure(problem, x):
-    """Where curvature is tiny at the start, it is taken to be the mean: 30 steps or more without that."""
-    made, wanted = approximation(x, "tree"), minimise(approximation(x, "leaf"), problem, 1e-3)
-    warm = minimise(made, problem, 1e-3, start=3 * wanted.fitted)
-    assert warm.certificate.converged
-    assert warm.certificate.n_iter < 20
-
-
 def test_a_weight_of_two_is_a_point_twice(loss, x):
     y = observed(loss, x, np.random.default_rng(2))
     twice = torch.cat([torch.arange(len(y)), torch.arange(5)])

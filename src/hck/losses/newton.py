@@ -22,7 +22,7 @@ from hck.losses.problem import Certificate, Minimum, Problem
 # Of float64 and float32: the least curvature, relative to the mean, and where to stop by default.
 _FLOOR = {torch.float64: 1e-6, torch.float32: 1e-3}
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}
-_EVEN = 1.0  # the same of the first step from a start: another tree is not as sure of the same points
+_EVEN = 0.1  # the same of the first step from a start: another tree is not as sure of the same points
 _MANY = 0.25  # part of the points that do not count at all, which is worth to do without them
 _TRIES = 40  # of the length of a step
 _TURNS = 100  # of conjugate gradients in a step
