@@ -147,7 +147,9 @@ class _Step:
         """Where the bound of the objective is least."""
         if not self.ignores:
             return self.solve(self.bound * self.f - self.slope)
-        found = self.factorization.solution((self.f - self.slope / self.bound).to(self.dtype))
+        right = (self.f - self.slope / self.bound).to(self.dtype)
+        found = self.source.solve(self.noise.to(self.dtype), right)
+        self.factorization = found.factorization
         return _Function(found.weights.double(), found.fitted().double())
 
     def solve(self, right: Tensor) -> _Function:
