@@ -94,9 +94,7 @@ def svm(max_rows: int | None) -> list[dict[str, Any]]:
         best = GridSearchCV(SVC(cache_size=500), grid, cv=3, refit=False).fit(X[few], y[few]).best_params_
         tuning = time.process_time() - start
         measure(f"SVC, {best} by {rows:,} rows", partial(SVC, cache_size=500, **best), tuning)
-    HCKClassifier(loss="squared_hinge", fit_time="fast").fit(
-        X[:500], y[:500]
-    )  # and compile
+    HCKClassifier(loss="squared_hinge", fit_time="fast").fit(X[:500], y[:500])  # and compile
     for fit_time in ("fast", "balanced"):
         ours = partial(HCKClassifier, loss="squared_hinge", fit_time=fit_time, random_state=0)
         measure(f"hck, {fit_time}", ours)
