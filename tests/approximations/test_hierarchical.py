@@ -1,5 +1,7 @@
 """Kernels that a tree makes, behind the protocol, against the definition and dense algebra."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -73,6 +75,52 @@ def test_against_dense_algebra(kind, noise, partition):
     close(predictor(NEW), across.mT @ inverse @ B)
     close(others, B - inverse @ B / inverse.diagonal()[:, None])
     assert made.nbytes > 0
+
+
+@pytest.mark.parametrize("count", [100, 30, 2, 0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_points_of_infinite_noise_do_not_count(kind, count):
+    kernel = 1.5 * Matern([0.5, 1.0, 2.0])
+    made = TreeKernel.of(kind, kernel, X, 12)
+    k, n = dense(kind, kernel, made), len(X)
+    counted = torch.from_numpy(np.sort(np.random.default_rng(count).permutation(n)[:count]))
+    noise = torch.full((n,), torch.inf, dtype=torch.float64)
+    noise[counted] = NOISE["each"][counted]
+    noisy = k[counted][:, counted] + noise[counted].diag()
+    inverse, weights = torch.linalg.inv(noisy), torch.zeros_like(B)
+    weights[counted] = inverse @ B[counted]
+    solution = made.solve(noise, B)
+    factor = solution.factorization
+    close(solution.weights, weights)
+    close(factor.solve(B), weights)
+    close(solution.fitted(), k[:n, :n] @ weights)
+    close(solution.predictor(NEW), k[n:, :n] @ weights)
+    close(factor.log_determinant, torch.linalg.slogdet(noisy).logabsdet)
+    close(factor.inverse_diagonal(), torch.zeros(n).double().index_copy(0, counted, inverse.diagonal()))
+    across = k[counted, n:]
+    close(factor.variance(NEW), (k[n:, n:] - across.mT @ inverse @ across).diagonal())
+    value = partial(_likelihood_among, made, counted, noise)
+    slope = float(value(1.0).kernel_gradient()[0])
+    ends = [value(1 + sign * 1e-5) for sign in (1, -1)]
+    change = [-(float(end.gram().trace()) + 2 * float(end.factorization.log_determinant)) / 2 for end in ends]
+    assert slope == pytest.approx((change[0] - change[1]) / 2e-5, rel=1e-5, abs=1e-5)
+
+
+def _likelihood_among(made, counted, noise, amplitude):
+    """A solution whose kernel has one tensor, its amplitude; what is not counted is 0, for the gram."""
+    b = torch.zeros_like(B).index_copy(0, counted, B[counted])
+    tensor = torch.tensor(amplitude, dtype=torch.float64, requires_grad=True)
+    return made.with_kernel(tensor * Matern([0.5, 1.0, 2.0]), 1e-8).solve(noise, b)
+
+
+def test_leaves_at_several_levels_without_some_points():
+    labels = [["a", "p"], ["b", "p"], ["a", "q"], ["c", "p"], ["a", "p"]] * 4
+    tree = Tree.from_labels(labels, np.asarray)
+    made = TreeKernel.of("hierarchical", Gaussian(0.5), X[:20], 2, partition=tree)
+    noise = torch.ones(20, dtype=torch.float64).index_fill(0, torch.arange(0, 20, 3), torch.inf)
+    solution = made.solve(noise, B[:20])
+    close(solution.fitted(), made @ solution.weights)
+    assert not solution.weights[::3].any()
 
 
 def test_shapes():

@@ -266,7 +266,7 @@ def test_memory_that_is_too_short():
 
 
 def test_a_minimum_that_is_not_reached_is_told(monkeypatch):
-    monkeypatch.setattr("hck.losses.Effort", lambda: Effort(1, 1e-12))
+    monkeypatch.setattr("hck.estimators.penalised._OF_A_FOREST", Effort(1, 1e-12))
     with pytest.warns(ConvergenceWarning, match="not at its minimum after 1 steps"):
         HCKClassifier(**TREES, loss="logistic").fit(X, HALF)
 

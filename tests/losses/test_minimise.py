@@ -1,12 +1,25 @@
 """Minima against dense solvers, on one leaf and on trees, and what is promised of the way there."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from scipy.optimize import lsq_linear, minimize
 
-from hck.approximations import Iterative, make_approximation
-from hck.losses import Absolute, Effort, Huber, Logistic, Poisson, Problem, Quantile, Squared, minimise
+from hck.approximations import Iterative, TreeKernel, make_approximation
+from hck.losses import (
+    Absolute,
+    Effort,
+    Huber,
+    Logistic,
+    Poisson,
+    Problem,
+    Quantile,
+    Squared,
+    SquaredHinge,
+    minimise,
+)
 from hck.losses.interior import interior_point
 from loss_problem import observed
 
@@ -87,6 +100,35 @@ def test_predictors_say_what_was_fitted(problem, x):
     made = approximation(x, "tree")
     found = minimise(made, problem, ALPHA)
     np.testing.assert_allclose(found.predictor()(x), found.fitted, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", [SquaredHinge()], ids=repr)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_points_outside_the_margin_are_left_out(problem, x, shape, monkeypatch):
+    """With infinite noise instead of a large one, and the same result."""
+    made, alpha, effort = approximation(x, shape), 1e-3, Effort(100, 1e-10)
+    found = minimise(made, problem, alpha, effort=effort)
+    monkeypatch.setattr(TreeKernel, "can_ignore", False)
+    wanted = minimise(made, problem, alpha, effort=effort)
+    monkeypatch.undo()
+    outside = found.noise.isinf()
+    assert 0.25 < outside.double().mean() < 1
+    assert wanted.noise.isfinite().all()
+    assert not found.weights[outside].any()
+    np.testing.assert_allclose(found.fitted, wanted.fitted, atol=1e-4)
+    np.testing.assert_allclose(found.left_out(), wanted.left_out(), atol=5e-3)
+    np.testing.assert_allclose(found.left_out()[outside], found.fitted[outside])
+    for each in (found, minimise(made, problem, alpha, start=wanted.fitted, effort=Effort(2, 1e-9))):
+        np.testing.assert_allclose(each.predictor()(x), each.fitted, atol=1e-6)
+
+
+def test_predictors_of_weights_that_the_last_step_left_out(x):
+    problem = Problem.of(SquaredHinge(), observed(SquaredHinge(), x, np.random.default_rng(2)))
+    made = approximation(x, "tree")
+    found = minimise(made, problem, 1e-3)
+    other = torch.ones_like(found.weights)
+    joined = replace(found, weights=other, fitted=made @ other)
+    np.testing.assert_allclose(joined.predictor()(x), made @ other, atol=1e-6)
 
 
 def test_a_weight_of_two_is_a_point_twice(loss, x):

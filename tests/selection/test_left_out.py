@@ -46,3 +46,35 @@ def test_a_weight_counts_like_copies(classes):
     assert once == pytest.approx(copies, rel=1e-9)
     slopes = [Calibration.fit(decision, code, weight), Calibration.fit(decision[again], code[again])]
     assert slopes[0].slope == pytest.approx(slopes[1].slope, rel=1e-4)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_calibrations_bend_where_values_are_differences_of_probabilities(classes):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(classes, 0.5), 5000)
+    code = (p.cumsum(1) < rng.uniform(size=(5000, 1))).sum(1)
+    decision = 2 * p[:, 1:] - 1 if classes == 2 else 2 * p - 1
+    straight, bent = Calibration.straight(decision, code), Calibration.fit(decision, code)
+    assert straight.bend == 0 < bent.bend
+    assert bent.loss < straight.loss - 0.005
+    found = bent(decision)
+    assert np.mean(-np.log(found[np.arange(5000), code])) == pytest.approx(bent.loss, rel=1e-9)
+    np.testing.assert_array_equal(found.argmax(1), p.argmax(1))
+    assert np.abs(found - p).mean() < 0.6 * np.abs(straight(decision) - p).mean()
+    far = bent(np.full((1, decision.shape[1]), 50.0) * np.eye(1, decision.shape[1]))
+    assert np.isfinite(far).all()
+    loss = InUnits(LogLoss(code), np.ones(decision.shape[1]), np.zeros(decision.shape[1]))
+    assert loss(decision) == pytest.approx(straight.loss)
+    assert loss.final(decision) == pytest.approx(bent.loss)
+    assert SquaredError(decision).final(decision) == 0
+
+
+def test_calibrations_of_logits_stay_straight():
+    rng = np.random.default_rng(1)
+    decision = 2 * rng.normal(size=(5000, 1))
+    code = (rng.uniform(size=5000) < 1 / (1 + np.exp(-decision[:, 0]))).astype(int)
+    found = Calibration.fit(decision, code)
+    assert (found.bend, found.slope) == (0, pytest.approx(1, rel=0.1))
+    assert Calibration.fit(np.zeros((9, 1)), np.arange(9) % 2).bend == 0
+    with pytest.raises(ValueError, match="bend must be finite"):
+        Calibration(1.0, bend=-1.0).validate()

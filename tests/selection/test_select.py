@@ -18,7 +18,7 @@ from hck.selection.auto import given_kernel, meet, refined_alpha, select, share
 from hck.selection.candidate import Given, Shape
 from hck.selection.contest import Contest, is_series
 from hck.selection.isotropic import isotropic, typical_distance
-from hck.selection.loss import SquaredError
+from hck.selection.loss import LogLoss, SquaredError
 from hck.selection.tuning import stretched, tune, tune_ridge
 from hck.selection.work import SCOUTING, Effort, Limits
 from hck.settings import Settings
@@ -217,6 +217,29 @@ def test_rows_that_were_not_shuffled():
     rare[500:502] = 1e3  # two alike by chance
     assert not is_series(as_points(rare))
     assert not is_series(as_points(sp.csr_array(walk)))
+
+
+@pytest.mark.parametrize("useless", [0, 12])
+def test_in_a_series_one_kernel_is_asked_first(useless):
+    """Of classes, where metrics would have to halve the loss: the others learn only if that is near."""
+    rng = np.random.default_rng(0)
+    walk = np.cumsum(rng.normal(size=(600, 3)), 0)
+    walk /= walk.std(0)
+    code = (np.sin(3 * walk[:, 0]) + (0 if useless else rng.normal(size=600)) > 0).astype(int)
+    x = np.concatenate([walk, rng.normal(size=(600, useless))], 1)
+    for rows in (np.arange(600), rng.permutation(600)):
+        y = torch.tensor(2.0 * code[rows, None] - 1)
+        data = Observations(as_points(x[rows]), (y - y.mean()) / y.std())
+        here = Contest(data, LogLoss(code[rows]), Settings(1), Limits(1e9), np.random.RandomState(0))
+        here.hold_out()
+        comparison = here.compare_on(600, SCOUTING)
+        names = ["matern32", "gaussian"]
+        first = isotropic(comparison, names, {"": None}, None, 8)[0]
+        effort = Effort(kernels=2, matrices=1, steps=100, size=100, tries=6, scouts=600)
+        found = auto._learned(Course(here, comparison, names, None, effort), first)
+        every = bool(useless) or not is_series(data.points)
+        assert {each.name for each in found} == ({*names} if every else {first.name})
+        assert any("matrix" in each.origin for each in found) == every
 
 
 # What counts ---------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What every approximation of a kernel can do on a set of training points."""
 
 from abc import ABC, abstractmethod
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -38,6 +38,7 @@ class Approximation(ABC):
 
     kernel: Kernel  # the one that is approximated
     points: Points  # X, in their original order
+    can_ignore: ClassVar[bool] = False  # whether noise may be infinite: such points cost nothing
 
     @classmethod
     @abstractmethod
@@ -60,7 +61,10 @@ class Approximation(ABC):
 
     @abstractmethod
     def factor(self, noise: float | Tensor) -> Factorization:
-        """K̃ + noise, for one variance or one for each point (n,)."""
+        """K̃ + noise, for one variance or one for each point (n,), infinite for those that do not count.
+
+        That is possible with `can_ignore`.
+        """
 
     @abstractmethod
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Approximation":

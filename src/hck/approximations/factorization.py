@@ -166,6 +166,10 @@ class Solution:
         """x ↦ k̃(x, X) (K̃ + noise)⁻¹ b."""
         return self.factorization.extend(self.weights)
 
+    def fitted(self) -> Tensor:
+        """K̃ times the weights, (n, columns): at all points, also those of infinite noise."""
+        return self.factorization.approximation.product(self.weights)
+
     def combine(self, change: Tensor) -> "Solution":
         """The same for other right-hand sides, b · change, with change of shape (columns, others)."""
         return Solution(self.factorization, times(self.b, change), times(self.weights, change))

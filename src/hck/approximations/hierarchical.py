@@ -70,6 +70,8 @@ class TreeKernel(Approximation):
     torch.Size([100, 1])
     """
 
+    can_ignore = True
+
     def __init__(self, blueprint: Blueprint) -> None:
         self.blueprint = blueprint
 
@@ -151,6 +153,9 @@ class TreeKernel(Approximation):
         """(K_h + noise)⁻¹ b; the right-hand sides go up the tree together with the factorization."""
         source = self.blueprint
         variance = source.pad_noise(noise)
+        counted = variance[:-1].isfinite()
+        if not counted.all():
+            source = source.part(source.layout.among(counted))
         padded = source.layout.pad(b, variance)
         factor = linalg.without_waiting(lambda: Factor(source, variance, padded), variance.device)
         return TreeSolution(TreeFactorization(self, variance, factor), factor.filtered)

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class TreeFactorization(Factorization):
-    """K_h + noise by a sweep up the tree; the noise (n + 1,) is in the tree's order, and a 0."""
+    """K_h + noise by a sweep up the tree; the noise (n + 1,) is in the tree's order, and a 0.
+
+    Points of infinite noise do not count: the factor has leaves without them.
+    """
 
     approximation: "TreeKernel"
 
@@ -108,6 +111,11 @@ class TreeSolution(Solution):
 
     def combine(self, change: Tensor) -> "TreeSolution":
         return TreeSolution(self.factorization, self.filtered.map(lambda x: x @ change.to(x)))
+
+    def fitted(self) -> Tensor:
+        """Leaf by leaf, without the blocks of K_h."""
+        layout = self.factorization.factor.layout
+        return layout.unsort(self.predictor.at_points(layout.leaves))
 
     def gram(self) -> Tensor:
         return quadratic_form(self.factorization.factor, self.filtered)

@@ -18,6 +18,7 @@ from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.penalised import check_loss_of_classes, problems_of_classes, refuse_zero
 from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED
 from hck.estimators.slopes import forest_slopes
+from hck.estimators.training import Fitted
 from hck.estimators.updating import check_updatable
 from hck.losses import Logistic
 from hck.persistence.classes import saved
@@ -123,9 +124,10 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         others, weighed, calibration, errors = fitted.left_out, fitted.weighed, None, None
         if others is not None:
             observed = code[weighed.rows]
-            calibration = Calibration.fit(others, observed, weighed.weights)
+            calibrate = Calibration.straight if _has_logits(fitted) else Calibration.fit
+            calibration = calibrate(others, observed, weighed.weights)
             errors = classification_errors(calibration(others), observed, weighed.weights)
-        elif any(isinstance(loss, Logistic) for loss in fitted.losses):
+        elif _has_logits(fitted):
             calibration = Calibration(1.0)
         self._keep(fitted)
         self.classes_, self.calibration_, self._left_out_errors = classes, calibration, errors
@@ -285,8 +287,9 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
     def predict_proba(self, X: PointsLike) -> np.ndarray:
         """Probabilities of the classes.
 
-        A softmax of the decision values, with the slope that fits those of left-out training points best,
-        which needs ``leave_one_out=True``; without it, those of the logistic loss are taken as they are.
+        A softmax of the decision values, with the slope and, unless the loss is logistic, the bend that fit
+        those of left-out training points best, which needs ``leave_one_out=True``; without it, those of the
+        logistic loss are taken as they are.
 
         Parameters
         ----------
@@ -373,3 +376,8 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         """
         values = self._left_out_values()
         return values[:, 0] if len(self.classes_) == 2 else values
+
+
+def _has_logits(fitted: Fitted) -> bool:
+    """Whether decision values are log p/(1 − p) already, but for a factor."""
+    return any(isinstance(loss, Logistic) for loss in fitted.losses)

@@ -19,6 +19,7 @@ from hck.losses import (
     OF_CLASSES,
     OF_NUMBERS,
     Certificate,
+    Effort,
     Logistic,
     Loss,
     Problem,
@@ -30,6 +31,8 @@ from hck.losses import (
 from hck.points import Points
 
 Problems = tuple[Problem, ...]
+
+_OF_A_FOREST = Effort(tolerance=1e-5)  # of smooth losses: its trees differ by far more
 
 # The largest value that y may have at least and at most: powers and exponentials are taken of it.
 _SIZES = {torch.float64: (1e-100, 1e100), torch.float32: (1e-30, 1e30)}
@@ -128,13 +131,14 @@ class Penalties:
 
     def train(self, trees: Trees, alpha: float, seeds: list[int]) -> list[Solved]:
         """For each tree; all but the first begin where the first has ended."""
-        found = trees(partial(self._solve, alpha=alpha), seeds[:1])
+        effort = _OF_A_FOREST if seeds[1:] and self.points.dtype == torch.float64 else None
+        found = trees(partial(self._solve, alpha=alpha, effort=effort), seeds[:1])
         if seeds[1:]:
             later = replace(self, start=found[0].fitted)
-            found += trees(partial(later._solve, alpha=alpha), seeds[1:])
+            found += trees(partial(later._solve, alpha=alpha, effort=effort), seeds[1:])
         return found
 
-    def _solve(self, approximation: Approximation, alpha: float) -> Solved:
+    def _solve(self, approximation: Approximation, alpha: float, effort: Effort | None) -> Solved:
         sizes = [problem.loss.columns for problem in self.problems]
         needed = approximation.factor_bytes(sum(sizes))
         if needed and not approximation.can_leave_out(sum(sizes)):
@@ -146,7 +150,8 @@ class Penalties:
         starts = [None] * len(sizes) if self.start is None else self.start.to(device).split(sizes, 1)
         weights, fitted, others, certificates = [], [], [], []
         for problem, start in zip(self.problems, starts, strict=True):
-            last = minimise(approximation, problem.to(device), alpha, start)
+            enough = effort if problem.loss.smooth else None
+            last = minimise(approximation, problem.to(device), alpha, start, enough)
             weights.append(last.weights)
             fitted.append(last.fitted)
             certificates.append(last.certificate)

@@ -258,7 +258,7 @@ class Factor:
     def inverse_diagonal(self, above: Tensor | None = None) -> Tensor:
         """The diagonal of (K_h + noise)⁻¹, in the original order; `above` as for `posterior`."""
         covariance = self.posterior(above)
-        out = covariance.new_empty(self.layout.tree.n_points + 1, 1)
+        out = covariance.new_zeros(self.layout.tree.n_points + 1, 1)  # that of points that do not count
 
         def visit(leaves: tuple[Batch, Tensor, Tensor]) -> None:
             batch, factor, y = leaves

@@ -45,7 +45,8 @@ class _Gradient:
     """The sweep down, which hands weights for kernel values to the kernel."""
 
     def __init__(self, blueprint: Blueprint, factor: Factor, filtered: Filtered) -> None:
-        self.blueprint, self.factor, self.filtered = blueprint, factor, filtered
+        self.blueprint = blueprint.part(factor.layout)
+        self.factor, self.filtered = factor, filtered
         self.layout, self.rank, self.columns = factor.layout, factor.rank, filtered.b.shape[1]
         self.kernel, self.device = blueprint.kernel, factor.device
         self.identity = torch.eye(self.rank, dtype=factor.dtype, device=factor.device)
@@ -134,7 +135,8 @@ class _Gradient:
         rest = self.identity - covariance - covariance @ (y.mT @ y)
         at_v = torch.baddbmm(w @ d.mT, basis, rest, alpha=count)
         v = linalg.whiten_(landmark, far.tensor(), which)  # Vᵀ
-        weight = linalg.unwhiten_(landmark, at_v.mT.contiguous(), which)
+        # a copy, also of leaves of one point, which are contiguous both ways
+        weight = linalg.unwhiten_(landmark, at_v.mT.clone(memory_format=torch.contiguous_format), which)
         more = self.kernel.gradient_of_sum(far, weight)
         return (v @ at_v).mT, [a + b for a, b in zip(found, more, strict=True)]
 

@@ -1,7 +1,7 @@
 """A tree as the sweeps see it: leaves in padded batches, inner nodes level by level."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import TypeAlias
@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from hck.backend.blocks import Batch, batches, send
+from hck.backend.blocks import Batch, batches, positions, send
 from hck.kernels.inputs import refuse_complex
 from hck.partition import Tree
 from hck.points import as_tensor
@@ -45,14 +45,36 @@ class Layout:
     @classmethod
     def of(cls, tree: Tree, per_chunk: PerChunk) -> "Layout":
         """The layout of a whole tree."""
-        every = torch.ones(tree.n_leaves, dtype=torch.bool, device="cpu")
-        leaves, leaf_levels = _batches_of_leaves(tree, every, per_chunk)
+        host = tree.host
+        start, size = host.start[host.leaves], host.size[host.leaves]
+        leaves, leaf_levels = _batches_of_leaves(tree, start, size, per_chunk)
         if tree.depth == 0:
             zero = torch.zeros_like(tree.leaf_parent)
             return cls(tree, per_chunk, leaves, [0] * len(leaves), zero, zero, zero, [(0, 1)])
         slot = torch.arange(len(tree.host.inner), device=tree.device)
         parent = send(parent_slots(tree), tree.device)
         return cls(tree, per_chunk, leaves, leaf_levels, tree.leaf_parent, slot, parent, tree.inner_levels)
+
+    def among(self, counted: Tensor) -> "Layout":
+        """The same whole tree, with leaves in which only some points count: a mask (n,), in the tree's order.
+
+        A leaf in which none does is padding alone.
+        """
+        tree = self.tree.host
+        before = torch.cat([torch.zeros(1, dtype=torch.long, device="cpu"), counted.cumsum(0).cpu()])
+        start = before[tree.start[tree.leaves]]
+        size = before[tree.start[tree.leaves] + tree.size[tree.leaves]] - start
+        empty, total = size == 0, int(before[-1])
+        # behind the places is that of padding, where -1 points to as well
+        places = torch.cat([positions(counted), counted.new_full((1,), -1, dtype=torch.long)])
+        start, size = start.where(~empty, total), size.clamp_min(1)
+        leaves, leaf_levels = _batches_of_leaves(self.tree, start, size, self.per_chunk)
+        some = bool(empty.any())
+        found = [
+            Batch(places[each.index], each.full and not (some and each.index.shape[1] == 1), each.groups)
+            for each in leaves
+        ]
+        return replace(self, leaves=found, leaf_levels=[max(0, level) for level in leaf_levels])
 
     @property
     def n_slots(self) -> int:
@@ -168,7 +190,8 @@ class CutTree:
         counts = [int((number[begin:end] == which).sum()) for begin, end in levels]
         stops = list(accumulate(counts))
         mine = number[tree.host.leaf_parent] == which
-        leaves, leaf_levels = _batches_of_leaves(tree, mine, whole.per_chunk)
+        start, size = tree.host.start[tree.host.leaves], tree.host.size[tree.host.leaves].where(mine, 0)
+        leaves, leaf_levels = _batches_of_leaves(tree, start, size, whole.per_chunk)
         return Layout(
             tree,
             whole.per_chunk,
@@ -188,13 +211,13 @@ def parent_slots(tree: Tree) -> Tensor:
     return host.slot[host.parent[host.inner].clamp_min(0)]
 
 
-def _batches_of_leaves(tree: Tree, mine: Tensor, per_chunk: PerChunk) -> tuple[list[Batch], list[int]]:
-    """Batches of those leaves that are `mine`, and the level of each batch's parents."""
-    host = tree.host
-    start, size = host.start[host.leaves], host.size[host.leaves].where(mine, 0)
-    level_of = host.level[host.leaves] - 1
+def _batches_of_leaves(
+    tree: Tree, start: Tensor, size: Tensor, per_chunk: PerChunk
+) -> tuple[list[Batch], list[int]]:
+    """Batches of leaves that start somewhere and have a size, and the level of each batch's parents."""
+    level_of = tree.host.level[tree.host.leaves] - 1
     found, levels = [], []
-    for level in level_of[mine].unique().tolist():
+    for level in level_of[size > 0].unique().tolist():
         some = batches(start, size.where(level_of == level, 0), per_chunk, tree.device)
         found += some
         levels += [level] * len(some)

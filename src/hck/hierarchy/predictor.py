@@ -55,12 +55,15 @@ class Room:
         return x.dtype.itemsize * per_leaf, x.dtype.itemsize * per_point
 
 
-def visits(tree: Tree, leaves: list[Batch], x: Points, room: Room) -> list[Visit]:
+def visits(
+    tree: Tree, leaves: list[Batch], x: Points, room: Room, at: Tensor | None = None
+) -> list[Visit]:  # fmt: skip
     """New points in blocks, each of one leaf, and the blocks in stacks within the memory budget.
 
-    In a batch of `leaves`, which may all be visited, those of similar size are together.
+    In a batch of `leaves`, which may all be visited, those of similar size are together. Where it is known
+    already which leaf each point is in, it is told by its number, `at` (points,).
     """
-    order, start, count = group_by(tree.route(x), tree.n_leaves)
+    order, start, count = group_by(tree.route(x) if at is None else at, tree.n_leaves)
     found = []
     for number, batch in enumerate(leaves):
         per_leaf, per_point = room.needed(batch.index.shape[1], x)
@@ -140,6 +143,19 @@ class TreePredictor:
     def __call__(self, x: PointsLike, verbose: bool = False) -> Tensor:
         """f at each point of `x`: shape (points, columns)."""
         x = as_points_like(x, self.points)
+        return self._values(x, self._visits(x), verbose)
+
+    @torch.no_grad()
+    def at_points(self, leaves: list[Batch]) -> Tensor:
+        """f at the training points, (n, columns), in the tree's order: that of `points`, here.
+
+        The leaves are all of the tree's, with positions of those points that have weights.
+        """
+        tree, room = self.tree, Room(self.landmarks.rank, self.budget)
+        at = tree.leaf_of_point[tree.order]
+        return self._values(self.points, visits(tree, leaves, self.points, room, at))
+
+    def _values(self, x: Points, found: list[Visit], verbose: bool = False) -> Tensor:
         out = self.weights.new_empty(len(x) + 1, self.columns)
 
         def evaluate(visit: Visit) -> None:
@@ -149,7 +165,7 @@ class TreePredictor:
                 value = torch.baddbmm(value, pairs.tensor(), weights)
             out[visit.new.index] = value
 
-        for_each(evaluate, self._visits(x), x.device, "Predict", verbose)
+        for_each(evaluate, found, x.device, "Predict", verbose)
         return out[:-1]
 
     @torch.no_grad()

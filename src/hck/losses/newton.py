@@ -22,6 +22,8 @@ from hck.losses.problem import Certificate, Minimum, Problem
 # Of float64 and float32: the least curvature, relative to the mean, and where to stop by default.
 _FLOOR = {torch.float64: 1e-6, torch.float32: 1e-3}
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}
+_EVEN = 0.1  # the same of the first step from a start: another tree is not as sure of the same points
+_MANY = 0.25  # part of the points that do not count at all, which is worth to do without them
 _TRIES = 40  # of the length of a step
 _TURNS = 100  # of conjugate gradients in a step
 
@@ -98,10 +100,10 @@ def newton(
             break
         if start is None or n_iter:
             step = _Step(source, problem, alpha, here.f)
-            towards = step.towards(-rest, 0.1 * min(1.0, size**0.5))
+            towards = step.towards(here, -rest, 0.1 * min(1.0, size**0.5))
         else:  # from 0 to where least squares lead from there
-            step = _Step(source, problem, alpha, start)
-            towards = step.solve(step.bend(start) - problem.slope(start))
+            step = _Step(source, problem, alpha, start, _EVEN)
+            towards = step.lowest()
         n_iter += 1
         moved = _along(problem, alpha, here, towards)
         value = problem.value(moved.f) + alpha * moved.times(moved) / 2
@@ -117,13 +119,22 @@ def newton(
 class _Step:
     """The quadratic that touches the objective at f, with the factorization of a bound of it."""
 
-    def __init__(self, source: Approximation, problem: Problem, alpha: float, f: Tensor) -> None:
+    def __init__(
+        self, source: Approximation, problem: Problem, alpha: float, f: Tensor, least: float = 0.0
+    ) -> None:  # fmt: skip
         self.problem, self.alpha, self.f = problem, alpha, f
         self.source, self.dtype = source, source.dtype
-        bound = problem.curvature(f)
+        self.slope, bound = problem.slope(f), problem.curvature(f)
+        counts, mean = bound > 0, float(bound.mean()) or 1.0
+        if least:
+            bound = bound.maximum(least * mean * problem.relative_weight)
         # points that do not count have a noise that is large, not infinite
-        self.bound = bound.clamp_min(_FLOOR[source.dtype] * (float(bound.mean()) or 1.0))[:, None]
-        self.noise = alpha / self.bound[:, 0]
+        bound = bound.where(counts, 0.0).clamp_min(_FLOOR[source.dtype] * mean)
+        self.bound, self.noise = bound[:, None], alpha / bound
+        flat = ~counts & (self.slope == 0).all(1)
+        self.ignores = source.can_ignore and float(flat.double().mean()) >= _MANY
+        if self.ignores:  # of which w is 0 at the minimum
+            self.noise = self.noise.where(~flat, torch.inf)
 
     @cached_property
     def factorization(self) -> Factorization:
@@ -132,9 +143,14 @@ class _Step:
             raise needs_factorization("losses other than the squared one")
         return found
 
-    def bend(self, change: Tensor) -> Tensor:
-        """By how much the bound's gradient changes with f."""
-        return self.bound * change
+    def lowest(self) -> _Function:
+        """Where the bound of the objective is least."""
+        if not self.ignores:
+            return self.solve(self.bound * self.f - self.slope)
+        right = (self.f - self.slope / self.bound).to(self.dtype)
+        found = self.source.solve(self.noise.to(self.dtype), right)
+        self.factorization = found.factorization
+        return _Function(found.weights.double(), found.fitted().double())
 
     def solve(self, right: Tensor) -> _Function:
         """Where bound · f + α w is the right-hand side (n, columns)."""
@@ -149,8 +165,13 @@ class _Step:
         kernel = float(self.source.diagonal().double().mean())
         return float(self.noise.min()) > kernel / torch.finfo(self.dtype).eps ** 0.5
 
-    def towards(self, right: Tensor, tolerance: float) -> _Function:
-        """Where curvature · f + α w is: by conjugate gradients, unless the bound is the curvature."""
+    def towards(self, here: _Function, right: Tensor, tolerance: float) -> _Function:
+        """From f to where curvature · f + α w has grown by the right-hand side, minus the gradient at f.
+
+        By conjugate gradients, unless the bound is the curvature.
+        """
+        if self.ignores:
+            return self.lowest().plus(-1.0, here)
         found = direction = self.solve(right)
         if self.problem.loss.exact:
             return found

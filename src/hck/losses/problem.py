@@ -44,6 +44,13 @@ class Problem:
         weight = None if self.weight is None else self.weight[rows]
         return Problem(self.loss, self.y[rows], weight, self.intercept)
 
+    @property
+    def relative_weight(self) -> Tensor:
+        """Weights over their mean: shape (n,), or (1,) where all are 1."""
+        if self.weight is None:
+            return torch.ones(1, dtype=torch.float64, device=self.y.device)
+        return self.weight / self.weight.mean()
+
     def _weighted(self, each: Tensor) -> Tensor:
         if self.weight is None:
             return each
@@ -118,17 +125,23 @@ class Minimum:
 
     weights: Tensor  # w (n, columns)
     fitted: Tensor  # f = K̃ w (n, columns), without the intercept
-    noise: Tensor  # (n,): α over the curvature
+    noise: Tensor  # (n,): α over the curvature; infinite where w was 0 in the last step
     factorization: Factorization  # of K̃ + noise
     certificate: Certificate
 
     @property
     def response(self) -> Tensor:
         """What least squares would have to observe to find the same, (n, columns): (K̃ + noise) w."""
-        return self.fitted + self.noise[:, None] * self.weights
+        return self.fitted + self.noise.where(self._counted, 0.0)[:, None] * self.weights
+
+    @property
+    def _counted(self) -> Tensor:
+        return self.noise.isfinite()
 
     def predictor(self) -> Predictor:
         """x ↦ k̃(x, X) w."""
+        if self.weights[~self._counted].any():
+            return self.factorization.approximation.extend(self.weights)
         return self.factorization.predictor(self.response)
 
     def left_out(self) -> Tensor:
@@ -137,4 +150,5 @@ class Minimum:
         eps = torch.finfo(self.factorization.approximation.dtype).eps
         diagonal = diagonal.clamp_min(eps * float(diagonal.max()))
         known = (1 / diagonal - self.noise).clamp_min(0)  # the variance of f at a point by all others
+        known = known.where(self._counted, 0.0)  # others would not miss them
         return self.fitted - known[:, None] * self.weights

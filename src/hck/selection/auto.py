@@ -35,6 +35,7 @@ _PART = 0.7  # of the work that is left, since left-out values take as much agai
 _SMALLEST, _MEETING = 192, 768  # sizes of leaves where candidates meet
 _TREES = 4  # there: what a forest makes good, such as cuts through many features that matter, must not count
 _FEW = 2  # kernels that learn a metric for many features
+_WIDE, _HOPE = 0.5, 1.3  # a margin for which one kernel is asked first, and how near it has to come to that
 _BLENDED, _LIGHTEST = 3, 0.1  # candidates at most that share the trees, and the least weight of one
 _REFINED = 20_000  # observations on which the ridge of approximations without a tree is chosen
 
@@ -134,7 +135,7 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
             names, found = [each.name for each in found if each.name in names][:_FEW], found[:1]
         begin = time.perf_counter()
         course = Course(contest, comparison, names, alpha, effort)
-        found = [*course.metrics(found[0]), *found[:2]]
+        found = [*_learned(course, found[0]), *found[:2]]
         notes.append(f"metrics: {time.perf_counter() - begin:.1f} s")
     begin, blend = time.perf_counter(), []
     if len(found) > 1:
@@ -151,6 +152,20 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
         each.predicted = None
     notes.append(f"comparison: {time.perf_counter() - begin:.1f} s")
     return Chosen(best, found, notes, blend)
+
+
+def _learned(course: Course, first: Candidate) -> list[Candidate]:
+    """Metrics that are learned; a single kernel's, if these are far from what would make them preferred.
+
+    The first candidate is the best that has one lengthscale.
+    """
+    margin = course.contest.margin
+    if margin >= _WIDE:
+        name = first.name if first.name in course.names else course.names[0]
+        few = replace(course, names=[name], effort=replace(course.effort, matrices=0)).metrics(first)
+        if not few or few[0].loss > _HOPE * (1 - margin) * first.loss:
+            return few
+    return course.metrics(first)
 
 
 def _blend(met: list[Candidate], meeting: Comparison, margin: float) -> list[Candidate]:

@@ -7,10 +7,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from hck.backend.checks import require
+
+_BENDS = 0.05, 4.0  # of calibrations, over the size of decision values
+_STEEP = 4.0  # where sinh goes on as a straight line
 
 
 class Loss(ABC):
@@ -43,6 +46,11 @@ class Loss(ABC):
         """The loss of predictions in the unit of the observations."""
         return self
 
+    @property
+    def final(self) -> "Loss":
+        """The loss of predictions of least squares as they are told to users."""
+        return self
+
     @abstractmethod
     def __call__(self, predicted: np.ndarray) -> float: ...
 
@@ -61,10 +69,21 @@ class SquaredError(Loss):
 
 
 class LogLoss(Loss):
-    """The mean of −log p(class) of classes' numbers (n,), after calibration; maybe weighted."""
+    """The mean of −log p(class) of classes' numbers (n,), after calibration by a slope; maybe weighted."""
 
     # Lengthscales are learned as if ±1 were Gaussian, so that they fit labels too closely.
     margin, margin_of_series = 0.05, 0.5
+
+    def __call__(self, predicted: np.ndarray) -> float:
+        return Calibration.straight(predicted, self.observed, self.weight).loss
+
+    @property
+    def final(self) -> Loss:
+        return BentLogLoss(self.observed, self.weight)
+
+
+class BentLogLoss(LogLoss):
+    """The same, after calibration by a slope and a bend."""
 
     def __call__(self, predicted: np.ndarray) -> float:
         return Calibration.fit(predicted, self.observed, self.weight).loss
@@ -81,6 +100,10 @@ class InUnits(Loss):
     def plain(self) -> Loss:
         return self.loss.plain
 
+    @property
+    def final(self) -> Loss:
+        return InUnits(self.loss.final, self.spread, self.centre)
+
     def take(self, rows: np.ndarray) -> "InUnits":
         return InUnits(self.loss.take(rows), self.spread, self.centre)
 
@@ -93,36 +116,103 @@ LOSSES: dict[str, type[Loss]] = {"squared_error": SquaredError, "log_loss": LogL
 
 @dataclass(frozen=True)
 class Calibration:
-    """Probabilities of classes from decision values: a softmax of slope · value.
+    """Probabilities of classes from decision values s: a softmax of slope · sinh(bend · s)/bend.
 
-    Two classes have one column of values, that of the second class against the first. There are no biases, so
-    that the most probable class is the one with the largest value.
+    Without a bend that is slope · s. Least squares on ±1 predict 2p − 1, of which log p/(1 − p) is a function
+    that grows ever faster, as sinh does; far out it goes on as a straight line. Two classes have one column
+    of values, that of the second class against the first. There are no biases, so that the most probable
+    class is the one with the largest value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hck.selection.loss import Calibration
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.uniform(size=10_000)
+    >>> code = (rng.uniform(size=10_000) < p).astype(int)
+    >>> found = Calibration.fit(2 * p[:, None] - 1, code)  # what least squares would predict at best
+    >>> bool(np.abs(found(2 * p[:, None] - 1)[:, 1] - p).max() < 0.05)
+    True
     """
 
     slope: float
     loss: float = np.nan  # the mean of −log p(class) on the observations that it was fitted to
+    bend: float = 0.0
 
     def validate(self) -> None:
         require(0 < self.slope < 1e9, f"slope must be positive and finite, got {self.slope}")
+        require(0 <= self.bend < 1e9, f"bend must be finite, not negative, got {self.bend}")
+
+    @classmethod
+    def straight(
+        cls, decision: np.ndarray, code: np.ndarray, weight: np.ndarray | None = None
+    ) -> "Calibration":  # fmt: skip
+        """The same as `fit`, without a bend."""
+        known = _Known.of(decision, code, weight)
+        found = minimize_scalar(
+            lambda log_slope: known.loss(np.exp(log_slope) * known.scores), bounds=(-5, 7), method="bounded"
+        )
+        return cls(float(np.exp(found.x)), float(found.fun))
 
     @classmethod
     def fit(cls, decision: np.ndarray, code: np.ndarray, weight: np.ndarray | None = None) -> "Calibration":
-        """The slope of the largest likelihood.
+        """The slope, and where it is worth it the bend, of the largest likelihood.
 
         By decision values (n, classes), or (n, 1) for two, of observations that were left out: others are too
         sure of themselves. The code (n,) is the number of each one's class; they may have weights (n,).
         """
-        scores, every, share = _scores(decision), np.arange(len(code)), _shares(weight, len(code))
+        first, known = cls.straight(decision, code, weight), _Known.of(decision, code, weight)
+        size = float(np.sqrt((known.share @ known.scores**2).max()))
+        if not 0 < size < np.inf:
+            return first
 
-        def loss(log_slope: float) -> float:
-            return -float(share @ log_softmax(np.exp(log_slope) * scores, 1)[every, code])
+        def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:
+            slope, bend = np.exp(logs)
+            inner, rate = _sinh(bend * known.scores)
+            moved = slope * inner / bend
+            change = np.stack([moved, slope * known.scores * rate - moved])  # by the logarithms of both
+            pull = softmax(moved, 1)
+            pull[known.every, known.code] -= 1
+            return known.loss(moved), (change * pull * known.share[:, None]).sum((1, 2))
 
-        found = minimize_scalar(loss, bounds=(-5, 7), method="bounded")
-        return cls(float(np.exp(found.x)), float(found.fun))
+        bounds = [(-5.0, 7.0), (np.log(_BENDS[0] / size), np.log(_BENDS[1] / size))]
+        start = np.array([np.log(first.slope), np.log(1 / size)])
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+        slope, bend = np.exp(found.x)
+        worth = np.log(len(code)) / (2 * len(code))  # a second number (the Bayesian information criterion)
+        if not found.fun + worth < first.loss:
+            return first
+        return cls(float(slope), float(found.fun), float(bend))
 
     def __call__(self, decision: np.ndarray) -> np.ndarray:
         """Probabilities: shape (n, classes)."""
-        return softmax(self.slope * _scores(decision), 1)
+        scores = _scores(decision)
+        return softmax(self.slope * (_sinh(self.bend * scores)[0] / self.bend if self.bend else scores), 1)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Scores (n, classes) of observations of which the classes are known, and their shares of the weight."""
+
+    scores: np.ndarray
+    code: np.ndarray
+    share: np.ndarray
+    every: np.ndarray
+
+    @classmethod
+    def of(cls, decision: np.ndarray, code: np.ndarray, weight: np.ndarray | None) -> "_Known":
+        return cls(_scores(decision), code, _shares(weight, len(code)), np.arange(len(code)))
+
+    def loss(self, scores: np.ndarray) -> float:
+        """The mean of −log p(class)."""
+        return -float(self.share @ log_softmax(scores, 1)[self.every, self.code])
+
+
+def _sinh(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """sinh, which goes on as a straight line where it is steep, and its derivative."""
+    inner = np.clip(x, -_STEEP, _STEEP)
+    rate = np.cosh(inner)
+    return np.sinh(inner) + rate * (x - inner), rate
 
 
 def _shares(weight: np.ndarray | None, n: int) -> np.ndarray:

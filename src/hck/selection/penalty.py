@@ -16,7 +16,7 @@ from hck.losses import Effort, Huber, Problem, Squared, minimise
 from hck.losses.base import weighted_quantile
 from hck.selection.auto import meeting, shape_of
 from hck.selection.candidate import Given, Selection, Shape
-from hck.selection.contest import Comparison, Contest
+from hck.selection.contest import Comparison, Contest, is_series
 from hck.selection.work import OF_A_RANK
 
 _STEP, _MOST, _USUAL = 3.0, 8, 3  # factors of alpha that are tried, how many at most, and usually
@@ -57,17 +57,20 @@ def better_than_squares(
     """The same, if the loss of left-out points is lower than with least squares; else None.
 
     The loss of the contest is the one to compare with. All points of the trial count: those that shaped the
-    kernel are as near to one loss as to the other, and the few others would leave it to chance.
+    kernel are as near to one loss as to the other, and the few others would leave it to chance. In a series
+    left-out points have neighbours of the same time, which the loss that is the surer of itself profits from.
     """
     trial = _Trial.of(problems, selection, contest)
     alpha = trial.tune(selection.alpha)[0] if given.alpha is None else given.alpha
     rows, kernel = trial.comparison.rows, selection.kernel
     comparison = replace(trial.comparison, counted=np.arange(len(rows)), loss=contest.loss.take(rows))
     loss = replace(trial, comparison=comparison).at(alpha)[1]
-    squares = comparison.loss_of(comparison.matrices(comparison.trees(kernel), kernel), selection.alpha)
+    told = replace(comparison, loss=comparison.loss.final)
+    squares = told.loss_of(told.matrices(told.trees(kernel), kernel), selection.alpha)
     name = problems[0].loss.name
     selection.notes.append(f"left-out loss: {name} {loss:.5f} with alpha {alpha:.3g}, squared {squares:.5f}")
-    if not loss < _WORTH * squares:
+    worth = 1 - contest.loss.margin_of_series if is_series(contest.data.points) else _WORTH
+    if not loss < worth * squares:
         return None
     return problems, _for_loss(problems, replace(selection, alpha=alpha), given, contest)
 
