@@ -107,18 +107,29 @@ class Calibration:
 
     @classmethod
     def fit(cls, decision: np.ndarray, code: np.ndarray, weight: np.ndarray | None = None) -> "Calibration":
-        """The slope of the largest likelihood.
+        """The slope of the largest likelihood, as if one observation more were right, and one wrong.
 
         By decision values (n, classes), or (n, 1) for two, of observations that were left out: others are too
-        sure of themselves. The code (n,) is the number of each one's class; they may have weights (n,).
+        sure of themselves. The code (n,) is the number of each one's class; they may have weights (n,). Where
+        all are right, likelihood alone would make every probability 0 or 1, however few there are. With
+        (n + 1)/(n + 2) for being right, it does not (Laplace's rule of succession; Platt, 1999, has the same
+        for each class).
         """
         scores, every, share = _scores(decision), np.arange(len(code)), _shares(weight, len(code))
+        wrong = 1 / (1 / float(share @ share) + 2)
+
+        def losses(log_slope: float) -> tuple[float, float]:
+            """The mean of −log p of classes that were observed, and of all others."""
+            each = log_softmax(np.exp(log_slope) * scores, 1)
+            seen = each[every, code]
+            return -float(share @ seen), -float(share @ (each.sum(1) - seen)) / (each.shape[1] - 1)
 
         def loss(log_slope: float) -> float:
-            return -float(share @ log_softmax(np.exp(log_slope) * scores, 1)[every, code])
+            seen, others = losses(log_slope)
+            return (1 - wrong) * seen + wrong * others
 
         found = minimize_scalar(loss, bounds=(-5, 7), method="bounded")
-        return cls(float(np.exp(found.x)), float(found.fun))
+        return cls(float(np.exp(found.x)), losses(found.x)[0])
 
     def __call__(self, decision: np.ndarray) -> np.ndarray:
         """Probabilities: shape (n, classes)."""
