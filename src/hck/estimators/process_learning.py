@@ -93,11 +93,10 @@ class ProcessLearning(ProcessChoice):
     def _learn_from_few(self, space: Space, data: Observations, rng: np.random.RandomState) -> Learned:
         """Lengthscales in units of the features' widths, or one for each if that is worth so many more.
 
-        It is where the likelihood grows by more than ½ log n for each (Schwarz, Annals of Statistics 6, 1978):
-        otherwise few observations would find features that matter among any.
+        It is where the likelihood grows by more than ½ log n for each (Schwarz, Annals of Statistics 6,
+        1978): otherwise few observations would find features that matter among any.
         """
-        both = [self._learn(space, data, rng, together) for together in (True, False)]
-        together, each = both
+        together, each = (self._learn(space, data, rng, together) for together in (True, False))
         gain = (each.value - together.value) * data.columns.numel()
         more = len(space.start) - len(space.blocks)
         return each if gain > more / 2 * np.log(len(data)) else together

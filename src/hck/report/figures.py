@@ -94,7 +94,8 @@ def _which(outcome: Regression, k: int) -> str:
 
 def _intervals(outcome: Regression, k: int, inside: np.ndarray) -> Picture:
     y, mean, std = outcome.target(k)
-    assert std is not None and outcome.reach is not None
+    assert std is not None
+    assert outcome.reach is not None
     reach = outcome.reach[:, k]
     few = [(LEVELS[i], percent(inside[i])) for i in (9, -1)]
     shares = " and ".join(f"{share} in those of {100 * level:g} %" for level, share in few)
