@@ -97,8 +97,9 @@ def positive(name: str, value: Positive, most_axes: int = 0) -> float | Tensor:
         raise ValueError(f"{name} must be {what}, got {value!r}")
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
-    if not ((array >= _LEAST) & (array <= _MOST)).all():
-        bound = f"at least {_LEAST:.0e}" if (array < _LEAST).any() else f"at most {_MOST:.0e}"
+    least, most = float(array.min()), float(array.max())
+    if least < _LEAST or most > _MOST:
+        bound = f"at least {_LEAST:.0e}" if least < _LEAST else f"at most {_MOST:.0e}"
         raise ValueError(f"{name} must be {bound}, got {value!r}: scale what it is measured in")
     if isinstance(value, Tensor):
         return value
