@@ -199,21 +199,20 @@ def _together(
 ) -> Learned:
     """The same, where all elements of a parameter are multiplied by one number."""
     lower, upper = (space.bounds - start[:, None]).T
-    which = np.concatenate([np.full(each.value.size, k) for k, each in enumerate(space.blocks)])
-    part = np.eye(len(space.blocks))[which]  # (parameters, blocks)
-    bounds = np.array([(lower[which == k].max(), upper[which == k].min()) for k in range(part.shape[1])])
+    which = np.repeat(np.arange(len(space.blocks)), [each.value.size for each in space.blocks])
+    bounds = np.array([(lower[which == k].max(), upper[which == k].min()) for k in np.unique(which)])
 
     def along(shift: np.ndarray) -> Function:
-        function = around(start + part @ shift)
+        function = around(start + shift[which])
 
         def value(shift: np.ndarray) -> tuple[float, np.ndarray]:
-            found, gradient = function(start + part @ shift)
-            return found, part.T @ gradient
+            found, gradient = function(start + shift[which])
+            return found, np.bincount(which, gradient)
 
         return value
 
-    found = maximise_in_rounds(along, np.zeros(part.shape[1]), bounds, effort)
-    return replace(found, theta=start + part @ found.theta)
+    found = maximise_in_rounds(along, np.zeros(len(bounds)), bounds, effort)
+    return replace(found, theta=start + found.theta[which])
 
 
 def standard_errors(
