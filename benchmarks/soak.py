@@ -200,7 +200,7 @@ def failed_refit_changes_nothing(rng: Rng) -> None:
 def interrupted_refit_changes_nothing(rng: Rng) -> None:
     model, x, y, new = draw_model(rng)
     before = outputs(model, new)
-    other, again = np.repeat(x, 10, 0), np.repeat(y, 10)
+    other, again = np.repeat(x, 10, 0), np.repeat(y, 10, 0)
     other = other + rng.standard_normal(other.shape)
     old = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 10 ** rng.uniform(-4, -1))

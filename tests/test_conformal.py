@@ -61,7 +61,7 @@ def test_errors_of_points_that_shaped_the_metric_are_made_as_large_as_others(wei
     found = as_if_held(size, held, weight)
     np.testing.assert_array_equal(found[held], size[held])
     np.testing.assert_array_equal(found[:, 1], size[:, 1])
-    np.testing.assert_allclose(found[~held, 0] / size[~held, 0], 1.9, rtol=0.05)  # nearly 2
+    np.testing.assert_allclose(found[~held, 0] / size[~held, 0], 2.0, rtol=0.05)
     errors = LeftOutErrors(size, weight, np.flatnonzero(held))
     np.testing.assert_array_equal(errors.threshold(0.9), threshold(found, weight, 0.9))
 
@@ -72,6 +72,44 @@ def test_where_all_points_or_none_are_held_errors_stay():
         np.testing.assert_array_equal(as_if_held(size, held, None), size)
     some = np.array([True, False, True, False])
     np.testing.assert_array_equal(as_if_held(np.zeros((4, 1)), some, None), np.zeros((4, 1)))
+
+
+def test_few_held_points_tell_a_large_difference_but_no_chance():
+    """Of 40 points and 60: errors that are half as large grow, those that are alike stay nearly."""
+    grown = []
+    for _ in range(200):
+        size, held = np.abs(RNG.normal(size=(100, 2))), np.arange(100) < 40
+        size[~held] *= [0.5, 1.0]
+        grown.append((as_if_held(size, held, None) / size)[-1])
+    half, alike = np.mean(grown, axis=0)
+    assert 1.7 < half < 2.3
+    assert 1.0 <= alike < 1.1
+
+
+def test_errors_that_are_infinite_say_nothing_of_others():
+    size, held = np.abs(RNG.normal(size=(2000, 1))), np.arange(2000) < 600
+    size[~held] *= 0.5
+    some = size.copy()
+    some[:300] = some[600:1300] = np.inf  # once they counted as 0, and made their kind small
+    finite = np.isfinite(some)[:, 0]
+    expected = as_if_held(size[finite], held[finite], None)
+    np.testing.assert_allclose(as_if_held(some, held, None)[finite], expected)
+    none = np.where(held[:, None], np.inf, size)
+    np.testing.assert_array_equal(as_if_held(none, held, None), none)
+
+
+def test_a_sample_of_points_is_from_all_over_them():
+    """The oldest held points alone could be others than those that came later."""
+    n = 100_000
+    held = np.arange(0, n, 3)
+    rows = LeftOutErrors(np.ones((n, 1)), held=held)._some()
+    assert len(rows) == 20_000
+    assert (np.diff(rows) > 0).all()
+    assert rows[-1] == n - 1
+    assert abs(np.median(rows) - n / 2) < 100
+    assert abs(np.isin(rows, held).mean() - 1 / 3) < 0.01
+    few = LeftOutErrors(np.ones((50, 1)), held=np.array([3, 9]))._some()
+    np.testing.assert_array_equal(few, np.arange(50))
 
 
 def test_rows_that_are_held_must_be_there():

@@ -108,6 +108,11 @@ def test_coverage_and_calibration():
     for level, share in zip(levels, shares, strict=True):
         assert share == pytest.approx(coverage(y, zero, one, level))
     assert calibration_curve(y, zero, one, [0.5])[0].tolist() == [0.5]
+    given = np.quantile(np.abs(y), [0.2, 0.7])  # intervals that are no Gaussian's
+    np.testing.assert_allclose(calibration_curve(y, zero, one, [0.2, 0.7], given)[1], [0.2, 0.7], atol=1e-3)
+    assert coverage(y, zero, one, 0.7, given[1]) == calibration_curve(y, zero, one, [0.7], given[1:])[1][0]
+    with pytest.raises(ValueError, match="a number for each of 2 levels"):
+        calibration_curve(y, zero, one, [0.2, 0.7], given[:1])
 
 
 @pytest.mark.parametrize("score", EVERY)

@@ -34,7 +34,6 @@ _PRIOR = 1.0  # neighbours, in each tree, with the mean error of all: what a loc
 _LEAST = 0.01  # of a local scale, in mean errors
 _MOST = 20_000  # training points that errors in local units are computed of
 _AT_ONCE = 2**16  # new points whose neighbours are looked for together
-_ALIKE = 1000  # points that shaped no metric, with errors like those of others: what their ratio starts from
 _ROUNDING = 1e-9  # of a number of points
 
 
@@ -95,11 +94,9 @@ class LeftOutErrors:
         return threshold(size, weight, level)
 
     def _some(self) -> np.ndarray:
-        """Rows, at most so many that their scales are known soon; first those that shaped no metric."""
-        held = np.zeros(0, dtype=np.int64) if self.held is None else self.held[:_MOST]
-        rest = np.setdiff1d(np.arange(len(self.values)), held)
-        step = max(1, -(-len(rest) // max(1, _MOST - len(held))))
-        return np.union1d(held, rest[::step])
+        """Rows from all over, at most so many that their scales are known soon."""
+        n = len(self.values)
+        return np.arange(n) if n <= _MOST else np.linspace(0, n - 1, _MOST).astype(np.int64)
 
     def _scores(self, rows: np.ndarray, local: "LocalScale") -> np.ndarray:
         """Errors in units of their scale, as all others have it."""
@@ -112,16 +109,30 @@ def as_if_held(size: np.ndarray, held: np.ndarray, weight: np.ndarray | None) ->
     """Errors (n, targets) as large as if no point had shaped the metric, given which of them did not (n,).
 
     Those of all others are multiplied by the squared ratio of both kinds' mean roots: roots, since a few
-    large errors must not settle that. It is not less than 1, and nearer to 1 the fewer points are held, as if
-    a thousand more had said that both kinds are alike.
+    large errors must not settle that. Its logarithm l, with the standard error s, becomes l − s²/l, which is
+    what is left of it when chance is taken away (James and Stein), and not less than 0.
     """
-    root = np.sqrt(np.where(np.isfinite(size), size, 0.0))
     if held.all() or not held.any():
         return size
-    each = [np.average(root[part], 0, None if weight is None else weight[part]) for part in (held, ~held)]
-    ratio = np.divide(each[0], each[1], out=np.ones_like(each[0]), where=each[1] > 0)
-    ratio = (held.sum() * ratio + _ALIKE) / (held.sum() + _ALIKE)
-    return np.where(held[:, None], size, size * np.maximum(1.0, ratio) ** 2)
+    (mean, chance), (rest, rest_chance) = (
+        _mean_root(size[part], None if weight is None else weight[part]) for part in (held, ~held)
+    )
+    with np.errstate(all="ignore"):
+        ratio = np.log(mean / rest)
+        ratio = ratio - (chance + rest_chance) / ratio
+    known = np.isfinite(ratio) & (mean > rest)
+    return np.where(held[:, None], size, size * np.exp(2 * np.where(known, ratio, 0.0).clip(0)))
+
+
+def _mean_root(size: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The mean root of errors (n, targets) that are finite, (targets,), and its squared relative error."""
+    known = np.isfinite(size)
+    counts = known * (1.0 if weight is None else weight[:, None])
+    root = np.sqrt(np.where(known, size, 0.0))
+    with np.errstate(all="ignore"):  # where none is finite, or all are 0
+        share = counts / counts.sum(0)
+        mean = (share * root).sum(0)
+        return mean, np.square(share * (root - mean)).sum(0) / mean**2
 
 
 def check_level(level: object) -> None:

@@ -146,7 +146,9 @@ def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
     return float(np.mean(std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi))))
 
 
-def coverage(y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.95) -> float:
+def coverage(
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.95, reach: float | None = None
+) -> float:
     """The share of observations inside their central intervals of a level; it should be close to the level.
 
     Parameters
@@ -154,20 +156,24 @@ def coverage(y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.95)
     y, mean, std : array-like of shape (n,)
         Observations, predictions, and standard deviations of observations, noise included.
     level : float, default=0.95
+    reach : float, default=None
+        How many standard deviations intervals reach to both sides; None: as many as a Gaussian's.
 
     Examples
     --------
     >>> coverage([0.0, 3.0], [0.0, 0.0], [1.0, 1.0])
     0.5
+    >>> coverage([0.0, 3.0], [0.0, 0.0], [1.0, 1.0], reach=3.0)
+    1.0
     """
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, got {level!r}")
     z, _ = _standardise(y, mean, std)
-    return float(np.mean(np.abs(z) <= ndtri((1 + level) / 2)))
+    return float(np.mean(np.abs(z) <= (ndtri((1 + level) / 2) if reach is None else reach)))
 
 
 def calibration_curve(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, levels: ArrayLike = 19
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, levels: ArrayLike = 19, reach: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Levels of central intervals, and the share of observations inside them.
 
@@ -177,6 +183,9 @@ def calibration_curve(
         Observations, predictions, and standard deviations of observations, noise included.
     levels : int or array-like, default=19
         The levels, between 0 and 1, or how many, evenly spaced.
+    reach : array-like, default=None
+        For each level how many standard deviations intervals reach to both sides; None: as many as a
+        Gaussian's.
 
     Returns
     -------
@@ -195,8 +204,11 @@ def calibration_curve(
     if len(levels) == 0 or not ((levels > 0) & (levels < 1)).all():
         raise ValueError("levels must be between 0 and 1, and at least one")
     z, _ = _standardise(y, mean, std)
+    ends = ndtri((1 + levels) / 2) if reach is None else as_numbers("reach", reach)
+    if ends.shape != levels.shape:
+        raise ValueError(f"reach must have a number for each of {len(levels)} levels, got shape {ends.shape}")
     inside = np.sort(np.abs(z))
-    return levels, np.searchsorted(inside, ndtri((1 + levels) / 2), side="right") / len(inside)
+    return levels, np.searchsorted(inside, ends, side="right") / len(inside)
 
 
 def _standardise(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

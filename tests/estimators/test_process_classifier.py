@@ -166,3 +166,12 @@ def test_on_a_gpu():
         for device in ("cpu", "cuda")
     )
     np.testing.assert_allclose(here.predict_proba(NEW), there.predict_proba(NEW), atol=1e-6)
+
+
+@pytest.mark.parametrize("places", [1, 3])
+def test_repeated_points_with_as_many_labels_of_each_kind(places):
+    """The likelihood was 10³⁰⁰, or learning ended in NaN."""
+    x, y = np.repeat(X[:places], 4, axis=0), np.tile([0, 1], 2 * places)
+    model = HCKGaussianProcessClassifier(random_state=0).fit(x, y)
+    np.testing.assert_allclose(model.predict_proba(x), 0.5, atol=1e-3)
+    assert model.log_marginal_likelihood_value_ == pytest.approx(-len(y) * np.log(2), rel=0.2)

@@ -233,3 +233,23 @@ def test_on_a_gpu(problem, x):
     made, there = approximation(x, "tree"), approximation(torch.tensor(x, device="cuda"), "tree")
     here, found = minimise(made, problem, ALPHA), minimise(there, problem.to(there.device), ALPHA)
     np.testing.assert_allclose(found.fitted.cpu(), here.fitted, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["logistic", "squared_hinge", "softmax", "poisson"])
+@pytest.mark.parametrize("alpha", [1e-6, 0.1, 10.0])
+def test_repeated_points_that_contradict_each_other(name, alpha):
+    """Where weights cancel, f is 0 but for rounding, and a line along it once led to 10¹⁵⁰."""
+    classes = 3 if name == "softmax" else 2
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        places, times = int(rng.integers(1, 4)), int(rng.integers(1, 5))
+        x = torch.from_numpy(np.repeat(rng.normal(size=(places, 3)), classes * times, axis=0))
+        y = torch.arange(len(x)) % classes
+        loss = {"logistic": Logistic(), "squared_hinge": SquaredHinge(), "softmax": Logistic(3)}.get(name)
+        problem = Problem.of(Poisson(), y.double()) if loss is None else Problem.of(loss, y)
+        found = minimise(approximation(x, "leaf"), problem, alpha)
+        assert found.certificate.converged
+        assert found.certificate.n_iter < 20
+        assert float(found.fitted.abs().max()) < 1e-5
+        expected = -problem.slope(torch.zeros_like(found.fitted)) / alpha
+        np.testing.assert_allclose(found.weights, expected, rtol=1e-3)

@@ -13,13 +13,14 @@ import torch
 
 import hck
 from forgeries import LABELS, METRIC, Original, X, Y, reshaped
-from hck import HCKClassifier, HCKRegressor
+from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKKernelPCA, HCKRegressor
 from hck.branches import Piece
 from hck.errors import ModelFileError, RunFileError
 from hck.kernels import Gaussian
 from hck.outofcore.job import Job
 from hck.partition.centres import CentreRule
 from hck.points import DensePoints, check_kernel
+from hck.preparation.dates import Dates
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -198,3 +199,40 @@ def test_a_branch_that_is_text(tmp_path):
     job.keep("branches/0-0", "text")
     with pytest.raises(RunFileError, match=r"0-0 is damaged \(it holds no Piece\)"):
         job.load("branches/0-0", Piece)
+
+
+def test_lengthscales_whose_squares_overflow(regressor):
+    document = json.loads(json.dumps(regressor.document))
+    parts(document, "Gaussian")["lengthscale"] = 1e308
+    refused(regressor, "lengthscale must be at most 1e\\+154", document)
+
+
+@pytest.mark.parametrize(
+    ("array", "forge", "match"),
+    [
+        ("members[0].y", lambda y: np.full_like(y, 1e308), "y must not be so large"),
+        ("_trend.rough", lambda rough: rough[:, None], "rough must be"),
+    ],
+)
+def test_processes(tmp_path, array, forge, match):
+    HCKGaussianProcessRegressor("matern32", optimizer=None, trend="linear", rank=3).fit(X, Y).save(
+        tmp_path / "model"
+    )
+    original = Original(tmp_path / "model")
+    name = next(name for name in original.arrays if name.endswith(array))
+    forged = forge(original.arrays[name])
+    document = reshaped(original.document, name, forged)
+    refused(original, match, document, {**original.arrays, name: forged})
+
+
+def test_means_of_components(tmp_path):
+    HCKKernelPCA(2, lengthscale=0.5, rank=3).fit(X).save(tmp_path / "model")
+    original = Original(tmp_path / "model")
+    name = next(name for name in original.arrays if name.endswith("_mean"))
+    forged = np.full_like(original.arrays[name], 1e308)
+    refused(original, "_mean must not be so large", arrays={**original.arrays, name: forged})
+
+
+def test_dates_without_the_name_of_their_zone():
+    with pytest.raises(ValueError, match="zone must be a time zone, or None"):
+        Dates([], "").validate()

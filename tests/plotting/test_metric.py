@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hck import HCKRegressor
+from hck import HCKGaussianProcessClassifier, HCKRegressor
 from hck.kernels import Gaussian, Laplace, Matern
 from hck.plotting import plot_importances, plot_lengthscales, plot_metric
+from hck.selection import Candidate
 
 L = np.array([[1.0, 0.0], [2.0, 1.0], [0.0, 0.0], [-1.0, 0.5]])
 M = L @ L.T
@@ -45,6 +46,34 @@ def test_of_a_model():
     model = HCKRegressor(kernel, alpha=0.1, rank=16, random_state=0).fit(X, X["size"])
     assert names(plot_importances(model)) == ["age", "size"]
     assert names(plot_metric(model)) == ["size", "age"]
+
+
+def test_kernels_that_share_trees_are_drawn_as_their_mean():
+    """Once the first alone was."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    model = HCKRegressor(Matern([1.0, 2.0, 4.0]), alpha=0.1, rank=16, random_state=0).fit(X, X[:, 0])
+    kernels = [Matern([1.0, 2.0, 4.0]), Gaussian([9.0, 9.0, 0.5]), Gaussian(2.0)]
+    weights = [0.5, 0.3, 0.2]
+    model.selection_.blend = [
+        Candidate(kernel, 0.1, "given", weight=weight)
+        for kernel, weight in zip(kernels, weights, strict=True)
+    ]
+    shares = [np.array([1.0, 2.0, 4.0]) ** -2.0, np.array([9.0, 9.0, 0.5]) ** -2.0, np.ones(3)]
+    expected = sum(weight * share / share.sum() for weight, share in zip(weights, shares, strict=True))
+    ax = plot_importances(model)
+    order = np.argsort(-expected)
+    assert names(ax) == [f"feature {i}" for i in order]
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], expected[order])
+
+
+def test_kernels_of_classes_are_drawn_as_their_mean():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    model = HCKGaussianProcessClassifier(Matern([1.0, 2.0]), optimizer=None, rank=60)
+    model.fit(X, np.arange(60) % 3)
+    model.kernels_ = [Matern([1.0, 2.0]), Matern([2.0, 1.0]), Matern([1.0, 1.0])]
+    np.testing.assert_allclose([bar.get_width() for bar in plot_importances(model).patches], 0.5)
 
 
 def test_lengthscales_along_features():

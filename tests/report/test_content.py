@@ -57,12 +57,16 @@ def test_a_process_with_intervals(page_of, process, data):
     assert page.headings(1) == ["Some <b>title</b>"]
     assert "What was learned" in page.headings(2)
     assert {"Calibration of intervals", "Learning", "Lengthscales", "Partition"} <= set(page.headings(3))
-    for name, score in (("NLPD", metrics.nlpd), ("CRPS", metrics.crps), ("Coverage", metrics.coverage)):
+    for name, score in (("NLPD", metrics.nlpd), ("CRPS", metrics.crps)):
         assert page.row(name)[0] == number(score(y, mean, std))
+    _, lower, upper = process.predict(X, interval=0.95)  # not those of a Gaussian
+    assert page.row("Coverage")[0] == number(np.mean((lower <= y) & (y <= upper)))
     noise = f"variance {number(process.noise_)}, standard deviation {number(process.noise_**0.5)}"
     assert ["Noise", noise] in page.tables
     assert page.row("Log-likelihood of the training data") == [number(process.log_marginal_likelihood_value_)]
     alt = next(image["alt"] for image in page.having("img") if "level of the intervals" in image["alt"])
+    _, lower, upper = process.predict(X, interval=0.5)
+    assert f"{100 * np.mean((lower <= y) & (y <= upper)):.3g} % in those of 50 %" in alt
     assert "in those of 95 %" in alt
 
 
@@ -71,8 +75,11 @@ def test_a_process_of_two_targets(page_of, data):
     model = HCKGaussianProcessRegressor("matern32", rank=32, max_iter=3, random_state=0)
     page = Page(page_of(model.fit(X[:200], y[:200]), X[200:], y[200:]))
     mean, std = model.predict(X[200:], return_std=True, observed=True)
-    for name, score in (("NLPD", metrics.nlpd), ("Coverage", metrics.coverage)):
-        assert page.row(name)[:2] == [number(score(y[200:, k], mean[:, k], std[:, k])) for k in range(2)]
+    expected = [number(metrics.nlpd(y[200:, k], mean[:, k], std[:, k])) for k in range(2)]
+    assert page.row("NLPD")[:2] == expected
+    _, lower, upper = model.predict(X[200:], interval=0.95)
+    inside = ((lower <= y[200:]) & (y[200:] <= upper)).mean(0)
+    assert page.row("Coverage")[:2] == [number(share) for share in inside]
     assert {"Calibration of intervals, target 0", "Calibration of intervals, target 1"} <= {*page.headings(3)}
     units = ", ".join(map(number, y[:200].std(0)))
     assert ["Targets", f"2 targets; noise and kernel in units of {units}"] in page.tables

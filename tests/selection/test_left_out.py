@@ -78,3 +78,23 @@ def test_calibrations_of_logits_stay_straight():
     assert Calibration.fit(np.zeros((9, 1)), np.arange(9) % 2).bend == 0
     with pytest.raises(ValueError, match="bend must be finite"):
         Calibration(1.0, bend=-1.0).validate()
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("n", [5, 10, 100])
+def test_few_observations_that_are_all_right_do_not_make_probabilities_extreme(classes, n):
+    """Likelihood alone would make the slope as large as it may be: log-losses of 18 were seen."""
+    code = np.arange(n) % classes
+    right = 0.5 * np.eye(classes)[code] if classes > 2 else 0.5 * (2.0 * code[:, None] - 1)
+    found = Calibration.fit(right, code)
+    likely = found(right)[np.arange(n), code]
+    np.testing.assert_allclose(likely, (n + 1) / (n + 2), rtol=1e-3)  # the rule of succession
+    weighted = Calibration.fit(right, code, np.full(n, 1e-9))
+    assert weighted.slope == pytest.approx(found.slope, rel=1e-6)
+    assert found.loss == pytest.approx(np.log((n + 2) / (n + 1)), rel=2e-2)
+
+
+def test_of_many_observations_likelihood_decides():
+    decision = RNG.normal(size=(20_000, 1))
+    code = (RNG.uniform(size=20_000) < 1 / (1 + np.exp(-3 * decision[:, 0]))).astype(int)
+    assert Calibration.fit(decision, code).slope == pytest.approx(3.0, rel=0.05)

@@ -26,6 +26,8 @@ from hck.points import DensePoints, Points, own
 from hck.preparation.arrays import PointsLike, to_host
 from hck.selection.candidate import Shape
 
+_MOST = 1e150  # of means of components
+
 # Parameters that are not those of the way back: its points are components.
 _OF_THE_POINTS = ("approximation", "partition", "landmarks", "device", "random_state")
 
@@ -164,6 +166,7 @@ class HCKKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HCKEstimat
         super()._validate_loaded()
         count = self._predictor.columns
         check_floats("_mean", self._mean, count)
+        require(bool((self._mean.abs() < _MOST).all()), "_mean must not be so large that components overflow")
         for name in ("eigenvalues_", "explained_variance_", "explained_variance_ratio_"):
             check_floats(name, torch.from_numpy(getattr(self, name)), count)
         check_floats("eigenvectors_", torch.from_numpy(self.eigenvectors_), None, count)

@@ -48,7 +48,8 @@ kernel : str, Kernel or callable, default="auto"
     measure distances by a matrix (``Matern(1.0, metric=L)``), a function k(A, B) that returns the matrix of
     kernel values between two sets of points, ``"precomputed"``, where X is the matrix of kernel values
     (n_samples, n_samples), for new points (n_new, n_samples), with ``partition="kernel"``, or ``"auto"``, to
-    choose between Matérn-3/2, Matérn-1/2, Gaussian and Laplace (Gaussian where a lengthscale is given).
+    choose between Matérn-3/2, Matérn-1/2, rational quadratic and Laplace (Gaussian where a lengthscale is
+    given).
 lengthscale : "auto", float, array-like of shape (n_features,) or None, default="auto"
     σ of a named kernel: one number, or one per feature; None means 1. ``"auto"``: one for all, one per
     feature, or a matrix that is learned as the kernel's metric, whichever predicts held-out observations
@@ -83,10 +84,12 @@ rank : "auto" or int, default="auto"
 {settings}""",
     "process": """
 kernel : str, Kernel or callable, default="auto"
-    ``"auto"``: Matérn-3/2, Matérn-1/2, Gaussian or Laplace, with one lengthscale, one for each feature, or a
-    matrix as its metric, and with the ratio of noise to scale that predicts held-out observations best, as
-    `HCKRegressor` chooses them; Matérn-3/2, learned by likelihood, where one of `lengthscale`, `noise`,
-    `bounds`, `priors`, ``ard=False``, `optimizer` or known variances are given, and for fewer than 50 points.
+    ``"auto"``: Matérn-3/2, Matérn-1/2, rational quadratic or Laplace, with one lengthscale, one for each
+    feature, or a matrix as its metric, and with the ratio of noise to scale that predicts held-out
+    observations best, as `HCKRegressor` chooses them; Matérn-3/2, learned by likelihood, where one of
+    `lengthscale`, `noise`, `bounds`, `priors`, ``ard=False``, `optimizer` or known variances are given, and
+    for fewer than 50 points, whose lengthscales keep the ratios of the features' standard deviations unless
+    the likelihood grows by ½ log n for each (Schwarz's criterion).
     A name (one of ``hck.kernels.kernel_names()``), which is multiplied by an output scale and gets a
     lengthscale for each feature; an object of `hck.kernels`, taken as it is, and so its metric if it has
     one; or a function k(A, B), of which nothing is learned: these are learned by likelihood.

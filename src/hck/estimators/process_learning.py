@@ -81,7 +81,8 @@ class ProcessLearning(ProcessChoice):
         start = self._clip("noise", 0.1 * spread) if start is None else start
         kernel = self._start_kernel(data.points, spread)
         space = Space.of(kernel, start if data.noise is None else None, self.bounds, self.priors, spread)
-        learned = self._learn(space, data, rng)
+        few = len(data) < FEWEST and self._chooses()
+        learned = self._learn_from_few(space, data, rng) if few else self._learn(space, data, rng)
         kernel, noise = space.at(learned.theta)
         shape = self._final_shape(data.points)
         seeds = rng.randint(2**31 - 1, size=1 if self._is_fixed() else int(shape.n_trees)).tolist()
@@ -89,8 +90,24 @@ class ProcessLearning(ProcessChoice):
         selection = Selection(kernel, ridge, **asdict(shape), approximation=str(self.approximation))
         return Chosen(kernel, noise, selection, seeds, space, learned.theta, learned.history)
 
-    def _learn(self, space: Space, data: Observations, rng: np.random.RandomState) -> Learned:
-        """Parameters of the largest likelihood: fast steps on random trees first, then L-BFGS."""
+    def _learn_from_few(self, space: Space, data: Observations, rng: np.random.RandomState) -> Learned:
+        """Lengthscales in units of the features' widths, or one for each if that is worth so many more.
+
+        It is where the likelihood grows by more than ½ log n for each (Schwarz, Annals of Statistics 6,
+        1978): otherwise few observations would find features that matter among any.
+        """
+        together, each = (self._learn(space, data, rng, together) for together in (True, False))
+        gain = (each.value - together.value) * data.columns.numel()
+        more = len(space.start) - len(space.blocks)
+        return each if gain > more / 2 * np.log(len(data)) else together
+
+    def _learn(
+        self, space: Space, data: Observations, rng: np.random.RandomState, together: bool = False
+    ) -> Learned:
+        """Parameters of the largest likelihood: fast steps on random trees first, then L-BFGS.
+
+        With `together`, lengthscales keep their ratios, and the points are so few that L-BFGS is all.
+        """
         if self.optimizer is None or not len(space.start):
             return Learned(space.start, np.nan, [], True)
         size = self._learning_size(data.points)
@@ -107,14 +124,15 @@ class ProcessLearning(ProcessChoice):
 
         def run(how: str, steps: int, start: np.ndarray | None = None) -> Learned:
             more = Learning(
-                how, steps, self.n_restarts, size, self.jitter, start, bool(self.verbose), self._of_classes
+                *(how, steps, self.n_restarts, size, self.jitter, start, bool(self.verbose)),
+                *(self._of_classes, together),
             )
             return learn(space, data, make, rng, more)
 
         if self.optimizer != "auto":
             return run(self.optimizer, self.max_iter)
         alone = size <= (self.leaf_size or leaf_size_for(size, self._shape.rank))
-        if alone or (self._is_exact() and size <= FEW) or self.max_iter < 2:
+        if alone or together or (self._is_exact() and size <= FEW) or self.max_iter < 2:
             return run("lbfgs", self.max_iter)
         first = run("stochastic", self.max_iter // 2)
         then = run("lbfgs", self.max_iter - self.max_iter // 2, first.theta)

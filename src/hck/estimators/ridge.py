@@ -313,10 +313,8 @@ class RidgeEstimator(HCKEstimator):
             raise AttributeError("points that are no vectors have no features")
         every = torch.arange(len(points), device=points.device)
         spread = points.variance(every, torch.zeros_like(every), 1)[0].double().clamp_min(0).cpu()
-        chosen = self.selection_
-        parts = [(each.kernel, each.weight) for each in chosen.blend] or [(chosen.kernel, 1.0)]
         whole = np.zeros(len(spread))
-        for kernel, weight in parts:
+        for kernel, weight in self.selection_.kernels:
             each = kernel.importances()
             share = (spread if each is None else spread * each.double().cpu()).numpy()
             whole += weight * share / (share.sum() or 1.0)

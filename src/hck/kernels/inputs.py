@@ -11,7 +11,7 @@ from torch import Tensor
 # Points as users have them: a 2-D array, frame, tensor or sparse matrix, or a sequence of things.
 Data: TypeAlias = Any
 Positive: TypeAlias = ArrayLike | Tensor  # a positive number, or one for each feature
-_LEAST = 1e-300  # of parameters: inverses of smaller ones overflow
+_LEAST, _MOST = 1e-300, 1e154  # of parameters: inverses of smaller ones overflow, and squares of larger ones
 
 
 def float_tensor(x: ArrayLike | Tensor) -> Tensor:
@@ -97,8 +97,10 @@ def positive(name: str, value: Positive, most_axes: int = 0) -> float | Tensor:
         raise ValueError(f"{name} must be {what}, got {value!r}")
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
-    if (array < _LEAST).any():
-        raise ValueError(f"{name} must be at least {_LEAST:.0e}, got {value!r}: scale what it is measured in")
+    least, most = float(array.min()), float(array.max())
+    if least < _LEAST or most > _MOST:
+        bound = f"at least {_LEAST:.0e}" if least < _LEAST else f"at most {_MOST:.0e}"
+        raise ValueError(f"{name} must be {bound}, got {value!r}: scale what it is measured in")
     if isinstance(value, Tensor):
         return value
     return float(array) if array.ndim == 0 else torch.from_numpy(array.astype(np.float64))

@@ -25,6 +25,8 @@ _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}
 _EVEN = 0.1  # the same of the first step from a start: another tree is not as sure of the same points
 _MANY = 0.25  # part of the points that do not count at all, which is worth to do without them
 _TRIES = 40  # of the length of a step
+_ROUNDING = 1e-8  # of an objective, relative
+_NOTHING = 1e-14  # a squared norm, relative to those of weights and values
 _TURNS = 100  # of conjugate gradients in a step
 
 
@@ -107,10 +109,11 @@ def newton(
         n_iter += 1
         moved = _along(problem, alpha, here, towards)
         value = problem.value(moved.f) + alpha * moved.times(moved) / 2
-        if not value <= objective[-1]:  # by rounding alone: there is no lower place
-            break
-        here = moved
-        slope = problem.slope(here.f)
+        slope_there = problem.slope(moved.f)
+        nearer = float((slope_there + alpha * moved.w).norm()) < float(rest.norm())
+        if not value <= objective[-1] + (_ROUNDING * abs(objective[-1]) if nearer else 0.0):
+            break  # there is no lower place, but for rounding
+        here, slope = moved, slope_there
         objective.append(value)
     known = Certificate(n_iter, size, objective, size <= 10 * tolerance)
     return Minimum(here.w, here.f, step.noise, step.factorization, known)
@@ -177,11 +180,11 @@ class _Step:
             return found
         rest, found = right, direction.plus(-1.0, direction)
         before, enough = float((rest * direction.f).sum()), tolerance * float(right.norm())
-        for _ in range(_TURNS):
+        for turn in range(_TURNS):
             image = self.problem.bend(self.f, direction.f) + self.alpha * direction.w
             curvature = float((direction.f * image).sum())
             if not (curvature > 0 and before > 0):  # nothing is left but rounding
-                break
+                return found if turn else direction
             length = before / curvature
             found, rest = found.plus(length, direction), rest - length * image
             if not float(rest.norm()) > enough:
@@ -198,6 +201,8 @@ def _along(problem: Problem, alpha: float, here: _Function, towards: _Function) 
     A whole step of Newton's is taken where it leaves a tenth of the derivative or less.
     """
     both, square = here.times(towards), towards.times(towards)
+    if not square > _NOTHING * float(towards.w.norm() * towards.f.norm()):
+        return here.plus(1.0, towards)  # f is what rounding left of K̃ w = 0, and lines along it lead nowhere
 
     def slope(step: float) -> float:
         moved = here.f + step * towards.f

@@ -13,7 +13,13 @@ Curve = tuple[np.ndarray, np.ndarray, np.ndarray]  # as of `reliability_curve`
 
 
 def plot_interval_calibration(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, levels: ArrayLike = 19, *, ax: "Axes | None" = None
+    y: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    levels: ArrayLike = 19,
+    *,
+    reach: ArrayLike | None = None,
+    ax: "Axes | None" = None,
 ) -> Axes:
     """Draw the share of observations inside central intervals against the intervals' level.
 
@@ -24,7 +30,7 @@ def plot_interval_calibration(
     ----------
     y, mean, std : array-like of shape (n_samples,)
         Observations, predictions and standard deviations of observations, noise included.
-    levels : int or array-like, default=19
+    levels, reach
         As in `hck.metrics.calibration_curve`.
     ax : Axes, default=None
 
@@ -39,7 +45,7 @@ def plot_interval_calibration(
     [0.5, 1.0]
     """
     y, mean, std = vectors(y=y, mean=mean, std=std)
-    levels, shares = calibration_curve(y, mean, std, levels)
+    levels, shares = calibration_curve(y, mean, std, levels, reach)
     with panel(ax, (4.8, 4.6)) as ax:
         _draw_chance(ax, len(y))
         _draw_ideal(ax)

@@ -108,17 +108,25 @@ def stationary_parts(kernel: Kernel, inside: str = "") -> Iterator[tuple[str, St
 
 
 def kernel_of(model: BaseEstimator | Kernel) -> Kernel:
-    """The kernel that an estimator was fitted with; the first, if it has one for each class."""
+    """The kernel that an estimator was fitted with; the first, if it has several."""
+    return kernels_of(model)[0][0]
+
+
+def kernels_of(model: BaseEstimator | Kernel) -> list[tuple[Kernel, float]]:
+    """The kernels that an estimator was fitted with, one for each class or those that share its trees.
+
+    Each with its weight, 1 in all.
+    """
     if isinstance(model, Kernel):
-        return model
+        return [(model, 1.0)]
     if hasattr(model, "kernel_"):
-        return model.kernel_
+        return [(model.kernel_, 1.0)]
     if hasattr(model, "kernels_"):
-        return model.kernels_[0]
+        return [(kernel, 1 / len(model.kernels_)) for kernel in model.kernels_]
     if hasattr(model, "selection_"):
-        return model.selection_.kernel
+        return model.selection_.kernels
     if hasattr(model, "eigenvalues_"):
-        return make_kernel(model.kernel, model.lengthscale)
+        return [(make_kernel(model.kernel, model.lengthscale), 1.0)]
     raise TypeError(f"expected a kernel or a fitted estimator, got {type(model).__name__}")
 
 

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from hck.kernels import Kernel
 from hck.metrics import as_array
-from hck.plotting.lengthscales import check_names, check_top, check_unit, kernel_of
+from hck.plotting.lengthscales import check_names, check_top, check_unit, kernel_of, kernels_of
 from hck.plotting.style import BLUE, Axes, panel, percent, plain
 
 DIVERGING = "RdBu_r"  # a colour map of two hues, pale amid them
@@ -30,7 +30,8 @@ def plot_importances(
     Parameters
     ----------
     model : estimator or Kernel
-        A fitted one, whose kernel has a metric or a lengthscale for each feature.
+        A fitted one, whose kernel has a metric or a lengthscale for each feature. Of several kernels, one for
+        each class or those that share the trees, it is the mean of their shares by weight.
     feature_names : sequence of str, default=None
         None: those that the estimator was fitted to, if there are any.
     top : int, default=30
@@ -84,7 +85,7 @@ def plot_metric(
     Parameters
     ----------
     model, feature_names, unit, ax
-        As in `plot_importances`.
+        As in `plot_importances`; of several kernels the first is drawn.
     top : int, default=20
         How many features to draw, the most important ones, in their order.
 
@@ -120,15 +121,18 @@ def plot_metric(
 
 
 def importances(model: BaseEstimator | Kernel, unit: ArrayLike | None = None) -> np.ndarray:
-    """Shares (d,) of the features in squared distances, 1 in all."""
-    found = kernel_of(model).importances()
-    if found is None:
+    """Shares (d,) of the features in squared distances, 1 in all; of several kernels their mean by weight."""
+    parts = [(kernel.importances(), weight) for kernel, weight in kernels_of(model)]
+    d = next((len(found) for found, _ in parts if found is not None), None)
+    if d is None:
         raise ValueError(
             "the kernel has one lengthscale for all features, which are equally important: nothing to draw"
         )
-    each = np.asarray(as_array(found), dtype=float)
-    each = each * check_unit(unit, len(each)) ** 2
-    return each / (each.sum() or 1.0)
+    whole, squares = np.zeros(d), check_unit(unit, d) ** 2
+    for found, weight in parts:
+        each = squares if found is None else squares * np.asarray(as_array(found), dtype=float)
+        whole += weight * each / (each.sum() or 1.0)
+    return whole / (whole.sum() or 1.0)
 
 
 def _squared(model: BaseEstimator | Kernel, unit: ArrayLike | None) -> np.ndarray:

@@ -19,6 +19,7 @@ def plot_predictions(
     std: ArrayLike | None = None,
     level: float = 0.95,
     *,
+    reach: float | None = None,
     ax: "Axes | None" = None,
 ) -> Axes:
     """Draw predictions against observations, with their intervals where standard deviations are known.
@@ -34,6 +35,8 @@ def plot_predictions(
         Standard deviations of observations, noise included.
     level : float, default=0.95
         Of the intervals.
+    reach : float, default=None
+        How many standard deviations intervals reach to both sides; None: as many as a Gaussian's.
     ax : Axes, default=None
 
     Returns
@@ -50,8 +53,8 @@ def plot_predictions(
     inside = None
     if std is not None:
         (std,) = vectors(std=std)
-        share = coverage(y, mean, std, level)  # checks them too
-        width = std * ndtri((1 + level) / 2)
+        share = coverage(y, mean, std, level, reach)  # checks them too
+        width = std * (ndtri((1 + level) / 2) if reach is None else reach)
         inside = np.abs(y - mean) <= width
     low, high = min(y.min(), mean.min()), max(y.max(), mean.max())
     room = 0.03 * (high - low) or 0.5

@@ -25,6 +25,7 @@ class Dates:
     def validate(self) -> None:
         require({*self.circles} <= {*_PERIODS}, f"circles must be of {', '.join(_PERIODS)}")
         require(len({*self.circles}) == len(self.circles), "circles must differ")
+        require(self.zone != "", "zone must be a time zone, or None")
 
     @classmethod
     def of(cls, column: Column, name: object) -> "Dates":

@@ -51,8 +51,9 @@ class Trend:
         """Raise ValueError unless it is of d features, and has so many trends, of so many targets."""
         require(self.kind != "linear" or len(self.centre) == d, f"the trend must be of {d} features")
         require(len(self.rough) == trends, f"there are {len(self.rough)} trends in place of {trends}")
-        found = self.rough.shape[1:] or (1,)
-        require(found == (targets,), f"the trend has {found[0]} targets in place of {targets}")
+        wanted = () if targets == 1 else (targets,)
+        found = self.rough.shape[1:]
+        require(found == wanted, f"rough must be {(trends, *wanted)}, got {self.rough.shape}")
 
     @classmethod
     def of(cls, kind: TrendLike, X: PointsLike, y: np.ndarray) -> tuple["Trend", Tensor]:

@@ -67,6 +67,7 @@ class Process:
         for predictor in (self.mean, self.trend or self.mean):
             check_alike(predictor.points, self.source.points)
         most = torch.finfo(self.y.dtype).max ** 0.5  # since variances have squares of what the trend explains
+        require(bool((self.y.abs() <= most).all()), "y must not be so large that squares overflow")
         for name in ("weights", "landmark_weights"):
             if (weights := getattr(self.trend, name, None)) is not None:
                 check_weights(f"trend.{name}", weights, most, *weights.shape)

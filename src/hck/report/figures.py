@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hck import plotting
 from hck.estimators.base import HCKEstimator
 from hck.estimators.inspection import check_new, leaves_of
-from hck.metrics import as_numbers, coverage, r2, rmse
+from hck.metrics import as_numbers, r2, rmse
 from hck.plotting.cut import describe_leaves
 from hck.plotting.lengthscales import feature_labels, kernel_of, lengthscales
 from hck.plotting.metric import importances
@@ -20,7 +20,7 @@ from hck.plotting.style import Axes, need_matplotlib, percent
 from hck.preparation.arrays import PointsLike
 from hck.report._text import number, plural
 from hck.report.model import rank_of
-from hck.report.scores import Classification, Outcome, Regression, class_scores
+from hck.report.scores import LEVELS, Classification, Outcome, Regression, class_scores
 
 _MOST_TARGETS = 4  # with a picture each
 _SQUARE = (4.8, 4.3)  # inches
@@ -68,14 +68,15 @@ def _of_predictions(outcome: Outcome) -> Iterator[Picture]:
     if isinstance(outcome, Regression):
         for k in range(min(outcome.y.shape[1], _MOST_TARGETS)):
             yield _predictions(outcome, k)
-            if outcome.std is not None:
-                yield _intervals(outcome, k)
+            if (inside := outcome.inside(k)) is not None:
+                yield _intervals(outcome, k, inside)
     elif isinstance(outcome, Classification) and outcome.proba is not None:
         yield _reliability(outcome, outcome.proba)
 
 
 def _predictions(outcome: Regression, k: int) -> Picture:
     y, mean, std = outcome.target(k)
+    reach = None if outcome.reach is None else float(outcome.reach[-1, k])
     return draw(
         f"Predicted and observed{_which(outcome, k)}",
         "On the dashed line predictions are right."
@@ -83,7 +84,7 @@ def _predictions(outcome: Regression, k: int) -> Picture:
         f"Predictions against observations of {plural(len(y), 'point')}: RMSE {number(rmse(y, mean))}, "
         f"R² {number(r2(y, mean))}.",
         _SQUARE,
-        lambda ax: plotting.plot_predictions(y, mean, std, ax=ax),
+        lambda ax: plotting.plot_predictions(y, mean, std, reach=reach, ax=ax),
     )
 
 
@@ -91,18 +92,20 @@ def _which(outcome: Regression, k: int) -> str:
     return "" if outcome.y.shape[1] == 1 else f", target {k}"
 
 
-def _intervals(outcome: Regression, k: int) -> Picture:
+def _intervals(outcome: Regression, k: int, inside: np.ndarray) -> Picture:
     y, mean, std = outcome.target(k)
     assert std is not None
-    inside = [(level, percent(coverage(y, mean, std, level))) for level in (0.5, 0.95)]
-    shares = " and ".join(f"{share} in those of {100 * level:g} %" for level, share in inside)
+    assert outcome.reach is not None
+    reach = outcome.reach[:, k]
+    few = [(LEVELS[i], percent(inside[i])) for i in (9, -1)]
+    shares = " and ".join(f"{share} in those of {100 * level:g} %" for level, share in few)
     return draw(
         f"Calibration of intervals{_which(outcome, k)}",
         "The share of observations in intervals of each level. In the grey band, differences from the dashed "
         "line may be chance.",
         f"Shares of observations inside their intervals against the level of the intervals: {shares}.",
         _SQUARE,
-        lambda ax: plotting.plot_interval_calibration(y, mean, std, ax=ax),
+        lambda ax: plotting.plot_interval_calibration(y, mean, std, LEVELS, reach=reach, ax=ax),
     )
 
 

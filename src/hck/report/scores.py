@@ -14,11 +14,13 @@ from hck.estimators import (
     HCKKernelPCA,
 )
 from hck.estimators.base import HCKEstimator
+from hck.estimators.inspection import reach_of
 from hck.metrics import as_array, check_finite
 from hck.preparation.arrays import PointsLike
 from hck.report._text import PageTable, Section, number, plural
 
 MOST_CLASSES = 20  # of a confusion matrix
+LEVELS = np.arange(1, 20) / 20  # of intervals, the last the one that is drawn
 _MOST_COMPONENTS = 20
 _NO_INTERVALS = (
     "There are no intervals: the noise of new observations is not known, since that of the training points "
@@ -28,16 +30,27 @@ _NO_INTERVALS = (
 
 @dataclass(frozen=True)
 class Regression:
-    """Targets and predictions, (n, targets); standard deviations of observations too, if they are known."""
+    """Targets and predictions, (n, targets); standard deviations of observations too, if they are known.
+
+    Intervals of the level `LEVELS[i]` reach ``reach[i]``, (targets,), of them to both sides.
+    """
 
     y: np.ndarray
     mean: np.ndarray
     std: np.ndarray | None = None
+    reach: np.ndarray | None = None
     note: str = ""
 
     def target(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Of one target, each (n,)."""
         return self.y[:, k], self.mean[:, k], None if self.std is None else self.std[:, k]
+
+    def inside(self, k: int) -> np.ndarray | None:
+        """The share of observations of one target in intervals of each level, if there are any."""
+        y, mean, std = self.target(k)
+        if std is None or self.reach is None:
+            return None
+        return metrics.calibration_curve(y, mean, std, LEVELS, self.reach[:, k])[1]
 
 
 @dataclass(frozen=True)
@@ -81,13 +94,15 @@ def predict(model: HCKEstimator, X: PointsLike, y: ArrayLike | None) -> Outcome:
 
 
 def _regress(model: HCKEstimator, X: PointsLike, y: np.ndarray) -> Regression:
-    std, note = None, ""
+    std, reach, note = None, None, ""
     if not isinstance(model, HCKGaussianProcessRegressor):
         mean = as_array(model.predict(X))
     elif np.ndim(model.noise_):
         mean, note = as_array(model.predict(X)), _NO_INTERVALS
     else:
         mean, std = (as_array(part) for part in model.predict(X, return_std=True, observed=True))
+        targets = mean[0].size
+        reach = np.stack([np.broadcast_to(reach_of(model, level), targets) for level in LEVELS.tolist()])
     try:
         y = y.astype(float)
     except (TypeError, ValueError):
@@ -97,7 +112,7 @@ def _regress(model: HCKEstimator, X: PointsLike, y: np.ndarray) -> Regression:
     if y.shape != mean.shape:
         raise ValueError(f"y has {y.shape[1]} targets, but the model predicts {mean.shape[1]}")
     check_finite(y=y)
-    return Regression(y, mean, std, note)
+    return Regression(y, mean, std, reach, note)
 
 
 def _classify(
@@ -136,12 +151,19 @@ def scores_section(model: HCKEstimator, outcome: Outcome) -> Section:
 
 
 def _regression_scores(outcome: Regression) -> Section:
-    columns = [metrics.scores(*outcome.target(k)) for k in range(outcome.y.shape[1])]
+    columns = [_scores_of(outcome, k) for k in range(outcome.y.shape[1])]
     targets = ["Value"] if len(columns) == 1 else [f"Target {k}" for k in range(len(columns))]
     head = ["", *targets, "Meaning"]
     rows = [_row(name, *(column[name] for column in columns)) for name in columns[0]]
     sentences = [f"On {plural(len(outcome.y), 'point')} of the given data.", outcome.note]
     return Section("How good it is", [s for s in sentences if s], [PageTable("Scores", head, rows)])
+
+
+def _scores_of(outcome: Regression, k: int) -> dict[str, float]:
+    found = metrics.scores(*outcome.target(k))
+    if (inside := outcome.inside(k)) is not None:
+        found["coverage"] = float(inside[-1])
+    return found
 
 
 def _class_scores(outcome: Classification) -> Section:

@@ -27,7 +27,7 @@ from hck.selection.observations import Observations
 from hck.selection.tuning import tune_ridge
 from hck.selection.work import OF_A_RANK, SCOUTING, UNKNOWN, Effort, final_shape, tree_work
 
-KERNELS = ("matern32", "matern12", "rational_quadratic", "laplace")  # that "auto" chooses from
+KERNELS = ("matern32", "rational_quadratic", "matern12", "laplace")  # that "auto" chooses from
 AROUND = (0.3, 1.0, 3.0)  # multiples of an alpha to try
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)  # the same, for a kernel that is given
 _SCOUTS = 4000  # observations on which the ridge of a kernel that is given is looked for

@@ -105,6 +105,11 @@ class Selection:
     held: np.ndarray | None = None
 
     @property
+    def kernels(self) -> list[tuple[Kernel, float]]:
+        """Those that share the trees, or the only one, with their weights."""
+        return [(each.kernel, each.weight) for each in self.blend] or [(self.kernel, 1.0)]
+
+    @property
     def shape(self) -> Shape:
         """The size of the forest."""
         return Shape(self.n_trees, self.leaf_size, self.rank)

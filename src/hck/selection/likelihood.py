@@ -1,7 +1,7 @@
 """Parameters of the largest likelihood: where learning starts, how it goes on, how sure its end is."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -45,6 +45,7 @@ class Learning:
     start: np.ndarray | None = None  # theta, if not that of the space
     verbose: bool = False
     of_classes: bool = False  # whether observations are labels 0 and 1, of Laplace's approximation
+    together: bool = False  # whether lengthscales keep their ratios; by "lbfgs"
 
 
 @interruptible
@@ -181,6 +182,8 @@ def learn(
             return lambda theta: value(source, part, theta)
 
         effort = Effort(how.steps, how.restarts, rng, verbose=how.verbose)
+        if how.together:
+            return _together(space, around, start, effort)
         return maximise_in_rounds(around, start, space.bounds, effort)
 
     def fresh(theta: np.ndarray, _: int) -> tuple[float, np.ndarray]:
@@ -189,6 +192,27 @@ def learn(
         return value(source, part, theta)
 
     return climb(fresh, start, space.bounds, how.steps, verbose=how.verbose)
+
+
+def _together(
+    space: Space, around: Callable[[np.ndarray], Function], start: np.ndarray, effort: Effort
+) -> Learned:
+    """The same, where all elements of a parameter are multiplied by one number."""
+    lower, upper = (space.bounds - start[:, None]).T
+    which = np.repeat(np.arange(len(space.blocks)), [each.value.size for each in space.blocks])
+    bounds = np.array([(lower[which == k].max(), upper[which == k].min()) for k in np.unique(which)])
+
+    def along(shift: np.ndarray) -> Function:
+        function = around(start + shift[which])
+
+        def value(shift: np.ndarray) -> tuple[float, np.ndarray]:
+            found, gradient = function(start + shift[which])
+            return found, np.bincount(which, gradient)
+
+        return value
+
+    found = maximise_in_rounds(along, np.zeros(len(bounds)), bounds, effort)
+    return replace(found, theta=start + found.theta[which])
 
 
 def standard_errors(

@@ -150,39 +150,46 @@ class Calibration:
         """The same as `fit`, without a bend."""
         known = _Known.of(decision, code, weight)
         found = minimize_scalar(
-            lambda log_slope: known.loss(np.exp(log_slope) * known.scores), bounds=(-5, 7), method="bounded"
+            lambda log_slope: known.aim(np.exp(log_slope) * known.scores), bounds=(-5, 7), method="bounded"
         )
-        return cls(float(np.exp(found.x)), float(found.fun))
+        slope = float(np.exp(found.x))
+        return cls(slope, known.loss(slope * known.scores))
 
     @classmethod
     def fit(cls, decision: np.ndarray, code: np.ndarray, weight: np.ndarray | None = None) -> "Calibration":
-        """The slope, and where it is worth it the bend, of the largest likelihood.
+        """The slope of the largest likelihood, and the bend where it is worth it.
 
         By decision values (n, classes), or (n, 1) for two, of observations that were left out: others are too
-        sure of themselves. The code (n,) is the number of each one's class; they may have weights (n,).
+        sure of themselves. The code (n,) is the number of each one's class; they may have weights (n,). It is
+        as if one observation more were right, and one wrong: where all are right, likelihood alone would make
+        every probability 0 or 1, however few there are. With (n + 1)/(n + 2) for being right, it does not
+        (Laplace's rule of succession; Platt, 1999, has the same for each class).
         """
         first, known = cls.straight(decision, code, weight), _Known.of(decision, code, weight)
         size = float(np.sqrt((known.share @ known.scores**2).max()))
         if not 0 < size < np.inf:
             return first
 
-        def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:
+        def bent(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            """The scores, and how they change with the logarithms of slope and bend."""
             slope, bend = np.exp(logs)
             inner, rate = _sinh(bend * known.scores)
             moved = slope * inner / bend
-            change = np.stack([moved, slope * known.scores * rate - moved])  # by the logarithms of both
-            pull = softmax(moved, 1)
-            pull[known.every, known.code] -= 1
-            return known.loss(moved), (change * pull * known.share[:, None]).sum((1, 2))
+            return moved, np.stack([moved, slope * known.scores * rate - moved])
+
+        def aim(logs: np.ndarray) -> tuple[float, np.ndarray]:
+            moved, change = bent(logs)
+            pull = (softmax(moved, 1) - known.wanted) * known.share[:, None]
+            return known.aim(moved), (change * pull).sum((1, 2))
 
         bounds = [(-5.0, 7.0), (np.log(_BENDS[0] / size), np.log(_BENDS[1] / size))]
         start = np.array([np.log(first.slope), np.log(1 / size)])
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
-        slope, bend = np.exp(found.x)
+        found = minimize(aim, start, jac=True, method="L-BFGS-B", bounds=bounds)
         worth = np.log(len(code)) / (2 * len(code))  # a second number (the Bayesian information criterion)
-        if not found.fun + worth < first.loss:
+        if not found.fun + worth < known.aim(first.slope * known.scores):
             return first
-        return cls(float(slope), float(found.fun), float(bend))
+        slope, bend = np.exp(found.x)
+        return cls(float(slope), known.loss(bent(found.x)[0]), float(bend))
 
     def __call__(self, decision: np.ndarray) -> np.ndarray:
         """Probabilities: shape (n, classes)."""
@@ -192,20 +199,31 @@ class Calibration:
 
 @dataclass(frozen=True)
 class _Known:
-    """Scores (n, classes) of observations of which the classes are known, and their shares of the weight."""
+    """Scores (n, classes) of observations of which the classes are known, and their shares of the weight.
+
+    Wanted are probabilities (n, classes) as if one observation more were right, and one wrong.
+    """
 
     scores: np.ndarray
     code: np.ndarray
     share: np.ndarray
-    every: np.ndarray
+    wanted: np.ndarray
 
     @classmethod
     def of(cls, decision: np.ndarray, code: np.ndarray, weight: np.ndarray | None) -> "_Known":
-        return cls(_scores(decision), code, _shares(weight, len(code)), np.arange(len(code)))
+        scores, share = _scores(decision), _shares(weight, len(code))
+        wrong = 1 / (1 / float(share @ share) + 2)  # of so many observations, if weights are even
+        wanted = np.full(scores.shape, wrong / max(1, scores.shape[1] - 1))
+        wanted[np.arange(len(code)), code] = 1 - wrong
+        return cls(scores, code, share, wanted)
 
     def loss(self, scores: np.ndarray) -> float:
         """The mean of −log p(class)."""
-        return -float(self.share @ log_softmax(scores, 1)[self.every, self.code])
+        return -float(self.share @ log_softmax(scores, 1)[np.arange(len(self.code)), self.code])
+
+    def aim(self, scores: np.ndarray) -> float:
+        """The same for the wanted probabilities."""
+        return -float(self.share @ (self.wanted * log_softmax(scores, 1)).sum(1))
 
 
 def _sinh(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

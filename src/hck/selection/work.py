@@ -54,7 +54,7 @@ def features_within(n: int, work: float) -> int:
 
 # Kernels that learn lengthscales, those that learn a matrix, and tries, each up to some multiple of 10¹¹
 # operations.
-_EFFORTS = ((0.5, 1, 1, 6), (2, 3, 2, 8), (10, 3, 3, 10), (math.inf, 4, 3, 12))
+_EFFORTS = ((0.5, 2, 1, 6), (2, 3, 2, 8), (10, 3, 3, 10), (math.inf, 4, 3, 12))
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,32 @@ def test_defaults_take_any_number_of_observations(n):
     assert bool(model.selection_.candidates) == (n >= 50)
 
 
+@pytest.mark.parametrize(("n", "d"), [(15, 30), (40, 30), (40, 5)])
+def test_few_observations_do_not_find_features_among_noise(n, d):
+    """With a lengthscale for each, half of the observations were outside of 80 % intervals."""
+    inside, error = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        x, y, unit = rng.normal(size=(n + 300, d)), rng.normal(size=n + 300), 10.0 ** rng.uniform(-3, 3, d)
+        model = HCKGaussianProcessRegressor(random_state=0).fit(unit * x[:n], y[:n])
+        mean, lower, upper = model.predict(unit * x[n:], interval=0.8)
+        inside.append(np.mean((lower <= y[n:]) & (y[n:] <= upper)))
+        error.append(np.mean((mean - y[n:]) ** 2) / np.var(y[n:]))
+        scales = np.asarray(model.kernel_.parameters()["lengthscale"]) / (unit * x[:n].std(0))
+        np.testing.assert_allclose(scales, scales[0], rtol=1e-6)  # in any units
+    assert 0.72 < np.mean(inside) < 0.92
+    assert np.mean(error) < 1.15
+
+
+def test_few_observations_find_the_feature_that_matters():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(40, 6))
+    model = HCKGaussianProcessRegressor(random_state=0).fit(x, np.sin(9 * x[:, 2]))
+    scales = np.asarray(model.kernel_.parameters()["lengthscale"])
+    assert scales.argmin() == 2
+    assert np.sort(scales)[1] > 5 * scales[2]
+
+
 @pytest.mark.parametrize("value", [0.0, -7.7])
 def test_defaults_of_a_constant(value):
     model = HCKGaussianProcessRegressor(fit_time="fast", random_state=0).fit(X, np.full(N, value))
