@@ -142,6 +142,13 @@ def test_everything_chosen(approximation):
     assert f"1 × {approximation}" in str(model.selection_)
 
 
+def test_fourier_features_choose_among_kernels_that_have_them():
+    """With time for all kernels, one without a spectral density was chosen, and ended the fit."""
+    model = HCKRegressor(approximation="fourier", fit_time="best", random_state=0).fit(X, function(X))
+    assert model.selection_.kernel.has_spectral_density
+    assert not any("rational" in each.origin for each in model.selection_.candidates)
+
+
 @pytest.mark.parametrize("approximation", ["nystrom", "fourier"])
 def test_several_draws_are_averaged(approximation):
     options = {**GIVEN, "rank": 12, "approximation": approximation}

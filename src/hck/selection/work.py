@@ -73,6 +73,8 @@ class Effort:
         """As much as is allowed; a GPU does more of it at once."""
         share = work / (1e11 * kind_of(points.device).more_work)
         kernels, matrices, tries = next(each[1:] for each in _EFFORTS if share < each[0])
+        if points.dtype == torch.float32 and matrices == 1:
+            kernels = 1  # the second is smooth, and its matrix for few points nearly singular in this type
         trials = tries * (2 * kernels + 2 * matrices + 3)
         d = points.values_per_point or UNKNOWN
         scouts = 0.25 * work / (trials * tree_work(1, d, SCOUTING.leaf_size or 1, SCOUTING.rank))
