@@ -73,10 +73,11 @@ def draw_overhead(table: Frame) -> Drawn:
                 ax.bar(x, found["mean"], width * 0.9, color=BLUE)
                 ax.vlines(x, found["min"], found["max"], color="black", lw=1)
                 for each, rank, height in zip(x, found.index, found["max"], strict=True):
-                    ax.text(each, height, rank, ha="center", va="bottom", fontsize=6)
+                    ax.text(each, height, f" {rank}", ha="center", va="bottom", fontsize=6, rotation=90)
             ax.set_xticks(range(len(names)), names, rotation=20)
             ax.set(ylabel=f"% of {of}", title=f"principal axes: overhead against {of}, {device}")
             ax.grid(visible=False, axis="x")
+            ax.margins(y=0.1)
     return figure
 
 
