@@ -125,7 +125,7 @@ def draw(table: Frame) -> Drawn:
             few_ticks(ax.xaxis)
             ax.set_visible(len(there) > 0)
         row[0].set_ylabel(f"{name}\n{here['measure'].iloc[0]}")
-    axes[0, 0].legend(fontsize=7)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure
 
 
