@@ -15,6 +15,7 @@ from hck.plotting.style import PALETTE
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
@@ -32,7 +33,7 @@ class Options:
     folder : Path
         Where the CSV file and the figure go.
     device : str
-        Where to compute, as estimators take it.
+        Where to compute, as estimators take it. What another measured stays in the CSV file.
     quick : bool
         Whether a small part is enough, to see that everything works: about a minute on two cores.
     data : tuple of str
@@ -93,16 +94,25 @@ class Experiment:
         if not points:
             raise ValueError(f"{self.name}: none of its data sets is at hand")
         path, known = self.path(options), [*points[0]]
-        done = _finished(path, known)
+        heading = [*known, *self.columns]
+        _check_heading(path, heading)
+        done = {_key(row, known) for row in self.rows(options)}
         todo = [point for point in points if _key(point, known) not in done]
         path.parent.mkdir(parents=True, exist_ok=True)
-        heading = [*known, *self.columns]
         if not path.exists():
             _append(path, [heading])
         for point in track(todo, f"{self.name}, {len(todo)} of {len(points)}", show):
             found = self.measure(point, options)
             _append(path, [[(point | record)[name] for name in heading] for record in found])
         return self.picture(options)
+
+    def rows(self, options: Options) -> list[dict[str, str]]:
+        """What has been measured, as it stands in the CSV file: text by the names of columns."""
+        path = self.path(options)
+        if not path.exists():
+            return []
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
 
     def picture(self, options: Options) -> Path:
         """Draw the figure from what has been measured."""
@@ -121,16 +131,31 @@ class Experiment:
         return target
 
 
+def seeds(options: Options) -> range:
+    """With which each point is measured: what is random is a partition, landmarks, or features."""
+    return range(2 if options.quick else 5)
+
+
+def repeated(points: Iterable[Record], options: Options) -> list[Record]:
+    """Each point of a plan with each seed, on the device at hand: its times stand beside those of others."""
+    return [point | {"seed": seed, "device": options.device} for point in points for seed in seeds(options)]
+
+
 def _key(point: Record, names: Sequence[str]) -> str:
     return json.dumps([str(point[name]) for name in names])
 
 
-def _finished(path: Path, names: Sequence[str]) -> set[str]:
-    """The points of a CSV file."""
+def _check_heading(path: Path, expected: Sequence[str]) -> None:
+    """Refuse a file with other columns, as one of an earlier version: lines cannot be added to it."""
     if not path.exists():
-        return set()
+        return
     with path.open(newline="", encoding="utf-8") as file:
-        return {_key(row, names) for row in csv.DictReader(file)}
+        found = next(csv.reader(file), [])
+    if found != expected:
+        raise ValueError(
+            f"{path} has the columns {','.join(found)}, but this version writes {','.join(expected)}; "
+            "move it away, or give it these columns"
+        )
 
 
 def _append(path: Path, rows: Iterable[Sequence[object]]) -> None:
@@ -159,6 +184,21 @@ def look(method: str) -> dict[str, str]:
     """Label and colour, as matplotlib takes them."""
     label, colour = LOOKS[method]
     return {"label": label, "color": colour}
+
+
+def band(ax: "Axes", table: Frame, y: str, by: str, x: str = "", **style: Any) -> None:
+    """A line through means over all runs, with what lies between the least and the greatest.
+
+    There is a point for each value of the column `by`, at the mean of the column `x` (without one, at that
+    value).
+    """
+    place = table.groupby(by)[x or by].mean()
+    found = table.groupby(by)[y].agg(["mean", "min", "max"])
+    (line,) = ax.plot(place, found["mean"], "o-", **{"ms": 3} | style)
+    if x:  # not always in order
+        ax.vlines(place, found["min"], found["max"], color=line.get_color(), lw=1)
+    else:
+        ax.fill_between(place, found["min"], found["max"], color=line.get_color(), alpha=0.25, lw=0)
 
 
 def panels(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Drawn, np.ndarray]:

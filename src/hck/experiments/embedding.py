@@ -6,24 +6,35 @@ import numpy as np
 
 from hck import HCKKernelPCA
 from hck.experiments._models import METHODS, at_hand, dataset
-from hck.experiments._run import Drawn, Experiment, Frame, Options, Record, few_ticks, look, panels
+from hck.experiments._run import (
+    Drawn,
+    Experiment,
+    Frame,
+    Options,
+    Record,
+    band,
+    few_ticks,
+    look,
+    panels,
+    seeds,
+)
 from hck.metrics import alignment_difference
 
 DATA = ("cadata", "ijcnn1")
 SETTINGS = {"cadata": 0.2, "ijcnn1": 0.5}  # lengthscales
-RANKS, SEEDS = (32, 64, 128, 256, 512), 5
+RANKS = (32, 64, 128, 256, 512)
 
 _exact: dict[tuple[str, bool], np.ndarray] = {}
 
 
 def plan(options: Options) -> list[Record]:
-    ranks, seeds = ((32, 128), 2) if options.quick else (RANKS, SEEDS)
+    ranks = (32, 128) if options.quick else RANKS
     return [
         {"data": name, "method": method, "rank": rank, "seed": seed}
         for name in at_hand(DATA, options.data)
         for method in METHODS
         for rank in ranks
-        for seed in range(seeds)
+        for seed in seeds(options)
     ]
 
 
@@ -44,11 +55,9 @@ def draw(table: Frame) -> Drawn:
     names = list(dict.fromkeys(table["data"]))
     figure, axes = panels(1, len(names), (5, 4))
     for ax, name in zip(axes[0], names, strict=True):
-        for k, method in enumerate(METHODS):
-            some = table[(table["data"] == name) & (table["method"] == method)].groupby("rank")["difference"]
-            mean, spread = some.mean(), some.std().fillna(0)
-            x = mean.index * 1.03 ** (k - 1.5)  # slightly apart
-            ax.errorbar(x, mean, spread, fmt="o-", ms=3, capsize=2, **look(method))
+        for method in METHODS:
+            some = table[(table["data"] == name) & (table["method"] == method)]
+            band(ax, some, "difference", "rank", **look(method))
         ax.set(xscale="log", yscale="log", xlabel="r", ylabel="alignment difference", title=name)
         few_ticks(ax.xaxis)
         ax.legend(fontsize=7)

@@ -7,7 +7,18 @@ import numpy as np
 from hck.datasets import Dataset
 from hck.experiments import _models
 from hck.experiments._models import METHODS, Model, at_hand, dataset, halvings, make, timed, trained
-from hck.experiments._run import Drawn, Experiment, Frame, Options, Record, few_ticks, look, panels
+from hck.experiments._run import (
+    Drawn,
+    Experiment,
+    Frame,
+    Options,
+    Record,
+    band,
+    few_ticks,
+    look,
+    panels,
+    repeated,
+)
 from hck.selection.anisotropic import MOST_LENGTHSCALES
 
 DATA = ("cadata", "YearPredictionMSD", "ijcnn1", "covtype.binary", "SUSY", "mnist", "acoustic", "covtype")
@@ -29,7 +40,7 @@ def experiment(name: str, kernel: str, methods: tuple[str, ...], title: str) -> 
                 if not is_learned or X.shape[1] <= MOST_LENGTHSCALES:
                     some = ranks[::2] if is_learned else ranks
                     found += [{"data": name, "method": method, "rank": rank} for rank in some]
-        return found
+        return repeated(found, options)
 
     def measure(point: Record, options: Options) -> list[Record]:
         data = dataset(point["data"], options.quick)
@@ -37,14 +48,24 @@ def experiment(name: str, kernel: str, methods: tuple[str, ...], title: str) -> 
             final = learned(data, point, kernel)
             found = trained(final, data, options.device)  # most of it is the choice
         else:
-            final = model(data, point, kernel, *chosen(data, point, kernel, options))
+            choice = known(made.rows(options), point) or chosen(data, point, kernel, options)
+            final = model(data, point, kernel, *choice)
             found = timed(final, data, options.device)
         scale = np.asarray(final.selection_.kernel.parameters()["lengthscale"], dtype=float)
         record = {"lengthscale": float(np.median(scale)), "alpha": final.selection_.alpha}
         return [record | {"measure": data.measure, "numbers_per_point": numbers(point)} | found]
 
     columns = ("lengthscale", "alpha", "measure", "error", "seconds", "numbers_per_point", "peak_bytes")
-    return Experiment(name, title, plan, measure, draw, columns)
+    made = Experiment(name, title, plan, measure, draw, columns)
+    return made
+
+
+def known(rows: list[dict[str, str]], point: Record) -> tuple[float, float] | None:
+    """σ and λ as chosen for the same data, method and rank, with another seed or on another device."""
+    for row in rows:
+        if all(row[name] == str(point[name]) for name in ("data", "method", "rank")):
+            return float(row["lengthscale"]), float(row["alpha"])
+    return None
 
 
 def chosen(data: Dataset, point: Record, kernel: str, options: Options) -> tuple[float, float]:
@@ -60,13 +81,14 @@ def chosen(data: Dataset, point: Record, kernel: str, options: Options) -> tuple
 
 
 def model(data: Dataset, point: Record, kernel: str, lengthscale: float, alpha: float) -> Model:
-    return make(data, **shape(point), kernel=kernel, lengthscale=lengthscale, alpha=alpha)
+    given: dict[str, Any] = {"lengthscale": lengthscale, "alpha": alpha, "random_state": point["seed"]}
+    return make(data, **shape(point), kernel=kernel, **given)
 
 
 def learned(data: Dataset, point: Record, kernel: str) -> Model:
     """All chosen by `fit`, a lengthscale for each feature, by likelihood and leave-one-out loss."""
     given: dict[str, Any] = {"lengthscale": "auto", "alpha": "auto", "scale": "auto", "fit_time": "fast"}
-    return make(data, **shape(point), kernel=kernel, **given)
+    return make(data, **shape(point), kernel=kernel, random_state=point["seed"], **given)
 
 
 def shape(point: Record) -> dict[str, Any]:
@@ -87,20 +109,23 @@ def numbers(point: Record) -> float:
 
 
 def draw(table: Frame) -> Drawn:
-    """A row for each data set: the error against rank, training time and memory."""
-    names = list(dict.fromkeys(table["data"]))
-    figure, axes = panels(len(names), 3, (3.5, 2.6), sharey="row")
-    axis = {"rank": "r", "seconds": "training time (s)", "numbers_per_point": "numbers per point"}
+    """A row for each data set: the error against rank, training time on each device, and memory."""
+    names, devices = list(dict.fromkeys(table["data"])), list(dict.fromkeys(table["device"]))
+    columns = [("r", "", devices)]
+    columns += [(f"training time (s), {device}", "seconds", [device]) for device in devices]
+    columns += [("numbers per point", "numbers_per_point", devices)]
+    figure, axes = panels(len(names), len(columns), (3.5, 2.6), sharey="row")
     for row, name in zip(axes, names, strict=True):
         here = table[table["data"] == name]
-        for ax, (column, label) in zip(row, axis.items(), strict=True):
-            for method in dict.fromkeys(here["method"]):
-                some = here[here["method"] == method].sort_values("rank")
-                ax.plot(some[column], some["error"], "o-", ms=3, **look(method))
+        for ax, (label, x, of) in zip(row, columns, strict=True):
+            there = here[here["device"].isin(of)]
+            for method in dict.fromkeys(there["method"]):
+                band(ax, there[there["method"] == method], "error", "rank", x, **look(method))
             ax.set(xscale="log", xlabel=label)
             few_ticks(ax.xaxis)
+            ax.set_visible(len(there) > 0)
         row[0].set_ylabel(f"{name}\n{here['measure'].iloc[0]}")
-    axes[0, 0].legend(fontsize=7)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure
 
 
