@@ -9,7 +9,7 @@ from hck.hierarchy import HierarchicalKernel
 from hck.hierarchy.dense import Definition
 from hck.hierarchy.sample import sample_functions, sample_prior
 from hck.hierarchy.waves import Waves
-from hck.kernels import Gaussian, Laplace, Matern, RationalQuadratic
+from hck.kernels import Gaussian, InverseMultiquadric, Laplace, Matern, RationalQuadratic
 from hck.points import as_points
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -54,7 +54,13 @@ def test_more_waves_are_more_gaussian():
     assert abs(excess[1]) < 0.2
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplace(1.0), Matern(1.0, nu=0.5), Matern(1.0)], ids=str)
+SPECTRAL = [
+    *(Gaussian(1.0), Laplace(1.0), Matern(1.0, nu=0.5), Matern(1.0)),
+    *(RationalQuadratic(1.0, alpha) for alpha in (0.3, 1.0, 1.5, 20.0, 60.0, 1e4)),
+]
+
+
+@pytest.mark.parametrize("kernel", SPECTRAL, ids=str)
 @pytest.mark.parametrize("d", [1, 3])
 def test_spectral_densities_are_those_of_the_frequencies(kernel, d):
     """The mean of p(2 ω) 2ᵈ / p(ω) over ω from p is 1."""
@@ -118,6 +124,6 @@ def test_float32_and_sparse_points():
 
 
 def test_kernels_without_a_spectral_density():
-    h = HierarchicalKernel.build(Gaussian(1.0) + RationalQuadratic(1.0), X, 6, 7)
-    with pytest.raises(ValueError, match=r"spectral density is known, but that of RationalQuadratic"):
+    h = HierarchicalKernel.build(Gaussian(1.0) + InverseMultiquadric(1.0), X, 6, 7)
+    with pytest.raises(ValueError, match=r"spectral density is known, but that of InverseMultiquadric"):
         sample_functions(h.blueprint, 1, 1, 8)

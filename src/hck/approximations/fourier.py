@@ -23,8 +23,8 @@ from hck.settings import Settings
 class Fourier(FeatureMap):
     """Random Fourier features: cos and sin of ωᵀx, for ω drawn from the kernel's spectral density.
 
-    Made by `Fourier.of`. Known are the spectral densities of Gaussian, Laplace and Matérn kernels and their
-    multiples (Rahimi and Recht, 2007).
+    Made by `Fourier.of`. Known are those of Gaussian, Laplace, Matérn and rational quadratic kernels, and of
+    their multiples (Rahimi and Recht, 2007).
 
     Examples
     --------

@@ -117,8 +117,8 @@ def _products(kernel: Kernel) -> list[tuple[float, list[Stationary]]]:
     if not isinstance(kernel, Stationary) or not kernel.has_spectral_density:
         raise ValueError(
             f"draws that are functions need a kernel whose spectral density is known, but that of {kernel} "
-            "is not: use Gaussian, Laplace and Matérn kernels, their multiples, sums and products, or draw "
-            "values at given points"
+            "is not: use Gaussian, Laplace, Matérn and rational quadratic kernels, their multiples, sums and "
+            "products, or draw values at given points"
         )
     return [(float(kernel.amplitude), [kernel])]
 

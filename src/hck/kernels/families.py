@@ -26,6 +26,7 @@ from torch import Tensor, exp, log
 
 from hck.backend.kernels import Formula, Numbers, requiring_gradient
 from hck.backend.random import Random
+from hck.kernels import mixture
 from hck.kernels.base import Kernel, Number, Pairs, Scaled
 from hck.kernels.distance import sqrt
 from hck.kernels.inputs import Positive, positive
@@ -251,6 +252,16 @@ class RationalQuadratic(Stationary):
         factor = (alpha / (alpha + 1)) ** 0.5
         scale = self.lengthscale.detach() if isinstance(self.lengthscale, Tensor) else self.lengthscale
         return self.alongside(RationalQuadratic(scale * factor, alpha + 1), factor)
+
+    def draw_frequencies(self, d: int, count: int, random: Random) -> Tensor:
+        """Normal, with a variance from a gamma distribution."""
+        uniform = random.child(1).uniform((count,), torch.device("cpu")).numpy()
+        scale = torch.from_numpy(mixture.precisions(float(self.alpha), uniform)).sqrt()
+        return normal(d, count, random.child(0)) * scale
+
+    def log_spectral_density(self, omega: Tensor) -> Tensor:
+        size = omega.square().sum(0).sqrt().numpy()
+        return torch.from_numpy(mixture.log_density(float(self.alpha), size, len(omega)))
 
     @property
     def label(self) -> str:

@@ -108,7 +108,7 @@ class Stationary(Kernel):
         """Frequencies (d, count) from the spectral density that the kernel has with a lengthscale of 1."""
         raise ValueError(
             f"the spectral density of {self} is not known: Fourier features are there for Gaussian, "
-            "Laplace and Matérn kernels and their multiples; use another approximation"
+            "Laplace, Matérn and rational quadratic kernels and their multiples; use another approximation"
         )
 
     def log_spectral_density(self, omega: Tensor) -> Tensor:

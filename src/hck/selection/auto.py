@@ -124,8 +124,6 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
     start, points, work = time.perf_counter(), contest.data.points, contest.limits.work
     names = list(KERNELS) if kernel == "auto" else [kernel]
     effort = Effort.within(work, points)
-    if kernel == "auto" and contest.settings.approximation == "fourier":
-        names = [name for name in names if getattr(make_kernel(name), "has_spectral_density", False)]
     names = names[: effort.kernels]
     contest.hold_out()
     comparison = contest.compare_on(effort.scouts, SCOUTING)
