@@ -79,6 +79,9 @@ def one_thread():
 def interrupted():
     """Send Ctrl-C some seconds after a call has begun; returns how long it took to be answered."""
 
+    # Programs that a shell starts in the background are deaf to it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
     def run(call, after):
         sent = []
 
@@ -95,7 +98,8 @@ def interrupted():
             return time.perf_counter() - sent[0]
         return pytest.fail("the call came to its end")
 
-    return run
+    yield run
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")
