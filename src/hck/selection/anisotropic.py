@@ -45,8 +45,8 @@ class Course:
         """Kernels with a lengthscale for each feature, and the best of them with a matrix.
 
         Of each kernel the best that has lengthscales, and all that have a matrix, or, where there are many
-        features, the best of each. The first candidate has one lengthscale: it says in which units these are
-        compared.
+        features or classes, the best of each. The first candidate has one lengthscale: it says in which units
+        many features are compared.
         """
         data = self.contest.data
         points, found = data.points, []
@@ -82,8 +82,9 @@ class Course:
             starts.append(replace(learned[order[0]], matrix=unit, mixed=False))
         lesson = replace(each, form="matrix", steps=effort.steps, rate=_MATRIX_RATE)
         whole = self._tuned(learn_metrics(starts, lesson, near), directions)
-        # On few points they differ by little, and with many features each costs more.
-        return _best_of_each(found) + (whole if directions is None else _best_of_each(whole))
+        # Few points tell them apart badly; but with many features, or classes, to compare all costs more.
+        dear = directions is not None or self.contest.margin > 0
+        return _best_of_each(found) + (_best_of_each(whole) if dear else whole)
 
     def _tuned(self, learned: list[Metric], directions: Tensor | None) -> list[Candidate]:
         def tuned(metric: Metric) -> Candidate:

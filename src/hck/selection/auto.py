@@ -139,7 +139,7 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
         notes.append(f"metrics: {time.perf_counter() - begin:.1f} s")
     begin, blend = time.perf_counter(), []
     if len(found) > 1:
-        found, meeting = meet(contest, found, (1.0,), 0.025 * len(found) * work)
+        found, meeting = meet(contest, found, (1.0,), max(0.2, 0.025 * len(found)) * work)
         found = _simplest_first(found, contest.margin, notes)
         blend = _blend(found, meeting, contest.margin)
     best = found[0]

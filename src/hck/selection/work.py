@@ -81,7 +81,7 @@ class Effort:
         return cls(
             kernels,
             matrices,
-            steps=int(min(600, max(200, 330 * share**0.4))),
+            steps=int(min(600, max(200, 400 * share**0.3))),
             size=_NEAR + min(2 * d, 64),
             tries=tries,
             scouts=int(min(16_000, max(1000, scouts))),
