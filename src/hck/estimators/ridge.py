@@ -42,6 +42,7 @@ from hck.estimators.training import (
     weigh,
 )
 from hck.hierarchy import Forest, TreePredictor
+from hck.kernels.base import shares
 from hck.losses import Loss as PointLoss
 from hck.partition import Tree
 from hck.points import (
@@ -313,11 +314,7 @@ class RidgeEstimator(HCKEstimator):
             raise AttributeError("points that are no vectors have no features")
         every = torch.arange(len(points), device=points.device)
         spread = points.variance(every, torch.zeros_like(every), 1)[0].double().clamp_min(0).cpu()
-        whole = np.zeros(len(spread))
-        for kernel, weight in self.selection_.kernels:
-            each = kernel.importances()
-            share = (spread if each is None else spread * each.double().cpu()).numpy()
-            whole += weight * share / (share.sum() or 1.0)
+        whole = shares(self.selection_.kernels, spread.numpy())
         whole = whole if self._columns_in is None else self._columns_in.of_columns(whole, self.n_features_in_)
         return whole / (whole.sum() or 1.0)
 

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -367,3 +367,17 @@ class Scaled(Kernel):
 def _as_factor(kernel: Kernel) -> str:
     """A kernel as text that can be multiplied: a sum is in brackets."""
     return f"({kernel})" if isinstance(kernel, Sum) else str(kernel)
+
+
+def shares(kernels: Sequence[tuple[Kernel, float]], squares: np.ndarray) -> np.ndarray:
+    """The features' parts (d,) of squared distances, the mean of some kernels' by weight.
+
+    Squares (d,) are those of a typical difference in each feature. A kernel that leaves points as they are
+    has the parts of these.
+    """
+    whole = np.zeros(len(squares))
+    for kernel, weight in kernels:
+        found = kernel.importances()
+        each = squares if found is None else squares * found.detach().double().cpu().numpy()
+        whole += weight * each / (each.sum() or 1.0)
+    return whole

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from hck.kernels import Kernel
+from hck.kernels.base import shares
 from hck.metrics import as_array
 from hck.plotting.lengthscales import check_names, check_top, check_unit, kernel_of, kernels_of
 from hck.plotting.style import BLUE, Axes, panel, percent, plain
@@ -122,16 +123,13 @@ def plot_metric(
 
 def importances(model: BaseEstimator | Kernel, unit: ArrayLike | None = None) -> np.ndarray:
     """Shares (d,) of the features in squared distances, 1 in all; of several kernels their mean by weight."""
-    parts = [(kernel.importances(), weight) for kernel, weight in kernels_of(model)]
-    d = next((len(found) for found, _ in parts if found is not None), None)
-    if d is None:
+    kernels = kernels_of(model)
+    known = [found for kernel, _ in kernels if (found := kernel.importances()) is not None]
+    if not known:
         raise ValueError(
             "the kernel has one lengthscale for all features, which are equally important: nothing to draw"
         )
-    whole, squares = np.zeros(d), check_unit(unit, d) ** 2
-    for found, weight in parts:
-        each = squares if found is None else squares * np.asarray(as_array(found), dtype=float)
-        whole += weight * each / (each.sum() or 1.0)
+    whole = shares(kernels, check_unit(unit, len(known[0])) ** 2)
     return whole / (whole.sum() or 1.0)
 
 

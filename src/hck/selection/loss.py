@@ -148,7 +148,10 @@ class Calibration:
         cls, decision: np.ndarray, code: np.ndarray, weight: np.ndarray | None = None
     ) -> "Calibration":  # fmt: skip
         """The same as `fit`, without a bend."""
-        known = _Known.of(decision, code, weight)
+        return cls._straight(_Known.of(decision, code, weight))
+
+    @classmethod
+    def _straight(cls, known: "_Known") -> "Calibration":
         found = minimize_scalar(
             lambda log_slope: known.aim(np.exp(log_slope) * known.scores), bounds=(-5, 7), method="bounded"
         )
@@ -165,7 +168,8 @@ class Calibration:
         every probability 0 or 1, however few there are. With (n + 1)/(n + 2) for being right, it does not
         (Laplace's rule of succession; Platt, 1999, has the same for each class).
         """
-        first, known = cls.straight(decision, code, weight), _Known.of(decision, code, weight)
+        known = _Known.of(decision, code, weight)
+        first = cls._straight(known)
         size = float(np.sqrt((known.share @ known.scores**2).max()))
         if not 0 < size < np.inf:
             return first
