@@ -13,7 +13,7 @@ from hck.backend.torch import TorchAlgebra
 if TYPE_CHECKING:
     from hck.backend.cuts import Directions, Halvings
     from hck.backend.kernels import DenseCross
-    from hck.backend.likelihood import Placed
+    from hck.backend.left_out import Placed
     from hck.backend.steps import Steps
 
 
@@ -87,9 +87,9 @@ class Machine:
         """See `hck.backend.kernels.fused_cross`; where `fuses` says so."""
         raise TypeError(f"there is no code for kernel values on {out.device}: this is an error of hck")
 
-    def likelihood_gradient(self, sets: "Placed") -> tuple[Tensor, Tensor]:
-        """See `hck.backend.likelihood.likelihood_gradient`."""
-        from hck.backend.likelihood import gradient_by_torch
+    def left_out_gradient(self, sets: "Placed") -> tuple[Tensor, Tensor]:
+        """See `hck.backend.left_out.left_out_gradient`."""
+        from hck.backend.left_out import gradient_by_torch
 
         return gradient_by_torch(sets)
 

@@ -65,7 +65,8 @@ class Course:
     ) -> list[Candidate]:
         """Metrics of points that are, perhaps, what others are along directions (d, k)."""
         effort, given = self.effort, 0.1 if self.alpha is None else self.alpha
-        near = Neighbourhoods.of(self.contest.shaping(data), as_random(self.contest.rng.randint(2**31 - 1)))
+        random = as_random(self.contest.rng.randint(2**31 - 1))
+        near = Neighbourhoods.of(self.contest.shaping(data), random, self.contest.loss.of_classes)
         starts = [
             Metric(name, unit, alpha=given, mixed=mixed) for name in self.names for mixed in (False, True)
         ]

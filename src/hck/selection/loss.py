@@ -31,6 +31,7 @@ class Loss(ABC):
     # follow each other are alike, so that left-out ones have neighbours of the same time or place.
     margin: float = 0.0
     margin_of_series: float = 0.0
+    of_classes = False  # whether columns of predictions are of classes, and not of numbers
 
     def __init__(self, observed: np.ndarray, weight: np.ndarray | None = None) -> None:
         self.observed = observed
@@ -73,6 +74,7 @@ class LogLoss(Loss):
 
     # Lengthscales are learned as if ±1 were Gaussian, so that they fit labels too closely.
     margin, margin_of_series = 0.05, 0.5
+    of_classes = True
 
     def __call__(self, predicted: np.ndarray) -> float:
         return Calibration.straight(predicted, self.observed, self.weight).loss
@@ -94,7 +96,7 @@ class InUnits(Loss):
 
     def __init__(self, loss: Loss, spread: np.ndarray, centre: np.ndarray) -> None:
         self.loss, self.spread, self.centre = loss, spread, centre
-        self.margin, self.margin_of_series = loss.margin, loss.margin_of_series
+        self.margin, self.margin_of_series, self.of_classes = loss.margin, loss.margin_of_series, loss.of_classes
 
     @property
     def plain(self) -> Loss:

@@ -1,7 +1,7 @@
 """A metric for a kernel, learned on neighbourhoods: one lengthscale, one per feature, or a matrix.
 
-Each step takes a fresh neighbourhood and moves along the gradient of its log-likelihood, so that all points
-shape the metric. Given the gradient by the placed points Z = X L (`hck.backend.likelihood`), that by the
+Each step takes a fresh neighbourhood and moves along the gradient of how well its points are predicted, each
+by the others, so that all shape the metric. Given the gradient by the placed points Z = X L (`hck.backend.left_out`), that by the
 matrix L is Xᵀ times it.
 """
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hck.backend.kernels import Formula
 from hck.backend.kinds import kind_of
-from hck.backend.likelihood import Placed, likelihood_gradient
+from hck.backend.left_out import Placed, left_out_gradient
 from hck.backend.parallel import chunks, parallel_map
 from hck.kernels import make_kernel
 from hck.kernels.stationary import Stationary
@@ -100,7 +100,7 @@ def _learn(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[M
         x, y, noise = data.x[rows], data.y[rows], data.noise[rows]
         x = x - x.mean(1, keepdim=True)
         z = placed(x, metric)
-        by_place, by_level = likelihood_gradient(Placed(formulas, levels.exp(), z, y, noise))
+        by_place, by_level = left_out_gradient(Placed(formulas, levels.exp(), z, y, noise, data.coding))
         if lesson.fixed:  # the noise goes with the scale
             by_level[:, 0] += by_level[:, 1]
             by_level[:, 1] = 0

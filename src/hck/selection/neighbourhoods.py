@@ -6,6 +6,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from hck.backend.left_out import Coding
 from hck.backend.random import Random
 from hck.kernels import Gaussian
 from hck.partition import make_tree
@@ -24,10 +25,11 @@ class Neighbourhoods:
     noise: Tensor  # (n,): relative to that of the others
     regions: list[slice]
     random: Random
+    coding: Coding | None = None  # of classes
 
     @classmethod
-    def of(cls, data: Observations, random: Random) -> "Neighbourhoods":
-        """Of points that are rows of a tensor; y has columns of variance 1."""
+    def of(cls, data: Observations, random: Random, of_classes: bool = False) -> "Neighbourhoods":
+        """Of points that are rows of a tensor; y has columns of variance 1, which may stand for classes."""
         points, device = data.points, data.points.device
         assert isinstance(points, DensePoints)
         parts = regions(points, max(2048, _REGION // points.n_features), random.child(0))
@@ -42,6 +44,7 @@ class Neighbourhoods:
             noise[order],
             [slice(*pair) for pair in pairwise(ends)],
             random.child(1),
+            Coding(y.amin(0), y.amax(0) - y.amin(0)) if of_classes else None,
         )
 
     def draws(self, steps: int, size: int) -> tuple[list[int], Tensor]:

@@ -1,4 +1,6 @@
-"""Gradients of likelihoods of small sets, compiled and by torch, against autograd of the definition."""
+"""Gradients of losses of small sets, compiled and by torch, against autograd of the definition."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,14 +8,14 @@ import torch
 from torch import exp, log, sqrt
 
 from hck.backend.kernels import Formula
-from hck.backend.likelihood import Placed, gradient_by_torch, likelihood_gradient
+from hck.backend.left_out import SLOPE, Coding, Placed, gradient_by_torch, left_out_gradient
 from hck.kernels import kernel_names, make_kernel
 from hck.selection.metric import can_learn
 
 RNG = np.random.default_rng(0)
 FORMULAS = {name: make_kernel(name, 1.0).formula for name in kernel_names() if can_learn(name)}
 # With how precise they are: torch has distances from norms and products, which lose some digits.
-WAYS = {likelihood_gradient: 1e-9, gradient_by_torch: 1e-5}
+WAYS = {left_out_gradient: 1e-9, gradient_by_torch: 1e-5}
 both_ways = pytest.mark.parametrize("gradient", WAYS)
 
 
@@ -30,7 +32,7 @@ def sets(formulas, m, k, columns, level=0.3):
 
 
 def slow_gradient(given, i):
-    """By autograd, of minus the log-likelihood of a set per value of y."""
+    """By autograd, of the loss of a set per value of y, each predicted without it."""
     z, logs = given.z[i].clone().requires_grad_(), given.levels[i].log().requires_grad_()
     y, formula, (scale, level, shape) = given.y[i], given.formulas[i], logs.exp()
     gap = z[:, None] - z
@@ -39,8 +41,25 @@ def slow_gradient(given, i):
     off = 1 - torch.eye(len(z)).double()
     at_zero = formula(torch.zeros(1).double(), shape)
     matrix = scale * (off * formula(s, shape) + (1 - off) * at_zero) + level * torch.diag(given.noise[i])
-    value = (y * torch.linalg.solve(matrix, y)).sum() / 2 + y.shape[1] * torch.logdet(matrix) / 2
-    return torch.autograd.grad(value / y.numel(), (z, logs))
+    value = sum(loss_of_one(given, i, matrix, j) for j in range(len(y)))
+    return torch.autograd.grad(value / y.numel(), (z, logs), allow_unused=True, materialize_grads=True)
+
+
+def loss_of_one(given, i, matrix, j):
+    """Of one observation, by the mean and variance that the others give it."""
+    y, others = given.y[i], [k for k in range(len(given.y[i])) if k != j]
+    across, inner = matrix[j, others], matrix[others][:, others]
+    mean = across @ torch.linalg.solve(inner, y[others])
+    if given.coding is None:
+        variance = matrix[j, j] - across @ torch.linalg.solve(inner, across)
+        return ((y[j] - mean).square() / variance + variance.log()).sum() / 2
+    score = (mean - given.coding.low) / given.coding.span
+    if len(score) == 1:  # of the second class, and of the first
+        score = torch.cat([score, 1 - score])
+        own = 0 if y[j, 0] > given.coding.low[0] + 0.5 * given.coding.span[0] else 1
+    else:
+        own = int(((y[j] - given.coding.low) / given.coding.span).argmax())
+    return -(SLOPE * score).log_softmax(0)[own] / given.noise[i, j]
 
 
 @both_ways
@@ -54,6 +73,23 @@ def test_gradients(gradient, m, k, columns):
         for found, expected in zip((by_place[i], by_level[i]), slow_gradient(given, i), strict=True):
             assert (found - expected).abs().max() <= WAYS[gradient] * expected.abs().max() + 1e-13, name
         assert (by_level[i, 2] != 0) == (formula.shaped and m > 1)
+
+
+@both_ways
+@pytest.mark.parametrize("m", [1, 2, 17, 70])
+@pytest.mark.parametrize("classes", [2, 3, 7])
+def test_gradients_of_classes(gradient, m, classes):
+    """Columns that stand for classes, in any unit; one of them for two classes."""
+    given = sets(list(FORMULAS.values()), m, 3, 1 if classes == 2 else classes)
+    code = torch.from_numpy(RNG.integers(classes, size=given.y.shape[:2]))
+    low, span = tensor(RNG.normal(size=given.y.shape[2])), tensor(RNG.uniform(0.5, 3, given.y.shape[2]))
+    own = torch.nn.functional.one_hot(code, classes).double()
+    y = low + span * (own[..., 1:] if classes == 2 else own)
+    given = replace(given, y=y, coding=Coding(low, span))
+    by_place, by_level = gradient(given)
+    for i, name in enumerate(FORMULAS):
+        for found, expected in zip((by_place[i], by_level[i]), slow_gradient(given, i), strict=True):
+            assert (found - expected).abs().max() <= WAYS[gradient] * expected.abs().max() + 1e-12, name
 
 
 def every_operation(s, shape):
