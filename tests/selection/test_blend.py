@@ -1,10 +1,15 @@
 """Weights of several models."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from hck import HCKClassifier, HCKRegressor
+from hck.kernels import Gaussian
+from hck.selection import Candidate
+from hck.selection.auto import _blend
 from hck.selection.left_out import blend_weights
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -69,9 +74,22 @@ def test_a_regressor_is_a_mean(fit_time):
 
 def test_classes():
     model = HCKClassifier(fit_time="best", random_state=0).fit(X[:400], Y[:400] > 0.5)
-    assert {each.many for each in model.selection_.blend} == {model.selection_.blend[0].many}
     assert model.score(X[400:], Y[400:] > 0.5) > 0.85
     np.testing.assert_allclose(model.predict_proba(X[400:]).sum(1), 1)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.5])
+def test_with_a_margin_all_are_of_one_kind(margin):
+    """As is known of series: those that it does not trust have no part in the mean."""
+    y = RNG.normal(size=(100, 1))
+    met = [
+        Candidate(Gaussian(1.0), 0.1, str(i), many=i == 1, predicted=y + 0.1 * RNG.normal(size=y.shape))
+        for i in range(3)
+    ]
+    meeting = SimpleNamespace(weights=lambda predicted: blend_weights(predicted, y))
+    shared = _blend(met, meeting, margin)
+    assert sorted(each.origin for each in shared) == (["0", "2"] if margin else ["0", "1", "2"])
+    assert sum(each.weight for each in shared) == pytest.approx(1)
 
 
 def test_importances_are_those_of_the_mean():

@@ -31,7 +31,7 @@ def test_some_of_the_observations(name):
     assert loss.take(rows)(predicted) == expected
     units = InUnits(loss, np.full(columns(name), 2.0), np.zeros(columns(name)))
     assert units.take(rows)(predicted / 2) == pytest.approx(expected, rel=1e-9)
-    assert units.margin == loss.margin
+    assert units.margin_of_series == loss.margin_of_series
 
 
 @pytest.mark.parametrize("classes", [2, 3])

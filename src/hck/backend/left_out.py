@@ -1,13 +1,14 @@
 """How well observations are predicted by the others of a small set, and how that changes with the places.
 
 With P = (scale k + level noise)⁻¹, w = P y and p the diagonal of P, the others predict y − e, e = w/p, with
-variance 1/p. The loss ℓ of a set is minus the logarithm of the densities (Rasmussen and Williams 2006, eq. 5.10),
+variance 1/p. The loss ℓ of a set is minus the logarithm of the densities (Rasmussen and Williams 2006, eq.
+5.10),
 
     ℓ = ½ Σ e² p − log p
 
-or, where each column of y stands for a class, of the probabilities, a softmax of slope times y − e in units in
-which a class is 1 and others are 0. Unlike the likelihood of all observations together, that does not mind what
-a kernel gets wrong but predictions do not need. With q = ∂ℓ/∂e and q' = ∂ℓ/∂p, given e,
+or, where each column of y stands for a class, of the probabilities, a softmax of slope times y − e in units
+in which a class is 1 and others are 0. Unlike the likelihood of all observations together, that does not mind
+what a kernel gets wrong but predictions do not need. With q = ∂ℓ/∂e and q' = ∂ℓ/∂p, given e,
 
     G = ∂ℓ/∂K = P diag(h) P − (P g wᵀ + w gᵀ P)/2,   g = q/p,   h = Σ q w/p² − q'
 
@@ -23,7 +24,6 @@ from hck.backend.duals import Dual, of_duals
 from hck.backend.kernels import Formula, farthest
 from hck.backend.kinds import kind_of
 from hck.backend.linalg import inverse, try_factor_
-
 
 SLOPE = 6.0  # of probabilities: large ones make much of few observations
 

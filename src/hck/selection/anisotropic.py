@@ -84,7 +84,7 @@ class Course:
         lesson = replace(each, form="matrix", steps=effort.steps, rate=_MATRIX_RATE)
         whole = self._tuned(learn_metrics(starts, lesson, near), directions)
         # Few points tell them apart badly; but with many features, or classes, to compare all costs more.
-        dear = directions is not None or self.contest.margin > 0
+        dear = directions is not None or self.contest.loss.of_classes
         return _best_of_each(found) + (_best_of_each(whole) if dear else whole)
 
     def _tuned(self, learned: list[Metric], directions: Tensor | None) -> list[Candidate]:

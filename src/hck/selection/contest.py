@@ -113,7 +113,7 @@ class Contest:
     @property
     def margin(self) -> float:
         """By what part lengthscales per feature have to lower the loss to be preferred to one."""
-        return self.loss.margin_of_series if is_series(self.data.points) else self.loss.margin
+        return self.loss.margin_of_series if is_series(self.data.points) else 0.0
 
     def hold_out(self) -> None:
         """Hold some rows out."""

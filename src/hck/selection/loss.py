@@ -27,9 +27,8 @@ class Loss(ABC):
         How much each of them counts.
     """
 
-    # By what part lengthscales per feature have to lower the loss to be preferred to one; and where rows that
+    # By what part lengthscales per feature have to lower the loss to be preferred to one, where rows that
     # follow each other are alike, so that left-out ones have neighbours of the same time or place.
-    margin: float = 0.0
     margin_of_series: float = 0.0
     of_classes = False  # whether columns of predictions are of classes, and not of numbers
 
@@ -72,8 +71,7 @@ class SquaredError(Loss):
 class LogLoss(Loss):
     """The mean of −log p(class) of classes' numbers (n,), after calibration by a slope; maybe weighted."""
 
-    # Lengthscales are learned as if ±1 were Gaussian, so that they fit labels too closely.
-    margin, margin_of_series = 0.05, 0.5
+    margin_of_series = 0.5
     of_classes = True
 
     def __call__(self, predicted: np.ndarray) -> float:
@@ -96,7 +94,7 @@ class InUnits(Loss):
 
     def __init__(self, loss: Loss, spread: np.ndarray, centre: np.ndarray) -> None:
         self.loss, self.spread, self.centre = loss, spread, centre
-        self.margin, self.margin_of_series, self.of_classes = loss.margin, loss.margin_of_series, loss.of_classes
+        self.margin_of_series, self.of_classes = loss.margin_of_series, loss.of_classes
 
     @property
     def plain(self) -> Loss:

@@ -1,8 +1,8 @@
 """A metric for a kernel, learned on neighbourhoods: one lengthscale, one per feature, or a matrix.
 
 Each step takes a fresh neighbourhood and moves along the gradient of how well its points are predicted, each
-by the others, so that all shape the metric. Given the gradient by the placed points Z = X L (`hck.backend.left_out`), that by the
-matrix L is Xᵀ times it.
+by the others, so that all shape the metric. Given the gradient by the placed points Z = X L
+(`hck.backend.left_out`), that by the matrix L is Xᵀ times it.
 """
 
 import math

@@ -27,7 +27,7 @@ _WIDEST = 32  # columns of the widest tile: rows of matrices begin at multiples 
 _Sets = namedtuple("_Sets", "tiles manhattan levels z y noise low span m k columns")
 
 # Room for matrices (m, m) whose rows are `ld` apart, one after another: a kernel's values, their derivatives
-# by the distance and by the shape, K, P and G. What is symmetric is on and above the diagonal, but P is whole.
+# by the distance and by the shape, K, P and G. What is symmetric is on and above the diagonal; P is whole.
 _Room = namedtuple("_Room", "data ld size")
 _MATRICES = 6
 
