@@ -25,10 +25,19 @@ def folder(tmp_path_factory):
     return folder
 
 
+# Programs that a shell starts in the background, tests too, are deaf to Ctrl-C.
+STARTED = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from hck.cli import main
+print("started", flush=True)
+main()
+"""
+
+
 def start(folder, arguments):
     """A command, once it works."""
-    started = 'from hck.cli import main; print("started", flush=True); main()'
-    command = [sys.executable, "-c", started, *arguments]
+    command = [sys.executable, "-c", STARTED, *arguments]
     run = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     run.stdout.readline()
     return run
