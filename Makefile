@@ -7,7 +7,7 @@ CODE   := $(VENV)/.compiled
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto  # all cores, each test on one
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage lint format docs dist clean
+.PHONY: help demo test coverage lint format docs links dist clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -45,6 +45,9 @@ format: $(STAMP)  ## rewrite the sources in the project's style
 docs: $(STAMP)  ## the site, with the gallery executed, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+links: $(STAMP)  ## check links to elsewhere; without a network, nothing
+	$(BIN)/python tests/release/check_links.py
 
 dist: $(STAMP)  ## build sdist and wheel, and check them as docs/releasing.md says
 	rm -rf dist

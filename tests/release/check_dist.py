@@ -9,7 +9,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -37,25 +39,47 @@ def run(*command: object, fails: bool = False, **options: object) -> str:
     return done.stdout
 
 
-def members(wheel: Path) -> dict[str, int]:
-    """The files of a wheel with their checksums."""
+def check_sdist(sdist: Path) -> None:
+    """It has what git tracks of it, all of src, and nothing else but what hatchling says about it."""
+    tracked = set(run("git", "ls-files", "-z", cwd=ROOT).split("\0"))
+    with tarfile.open(sdist) as archive:
+        packed = {each.name.partition("/")[2] for each in archive if not each.isdir()} - {"PKG-INFO"}
+    sources = {name for name in tracked if name.startswith("src/")}
+    if strange := packed - tracked:
+        sys.exit(f"the sdist has files that git does not track: {sorted(strange)}")
+    if missing := sources - packed:
+        sys.exit(f"the sdist lacks sources: {sorted(missing)}")
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(wheel) as archive:
-        return {each.filename: each.CRC for each in archive.infolist()}
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
-def same_wheel_from(sdist: Path, wheel: Path) -> None:
+def wheel_of(source: Path) -> dict[str, bytes]:
+    """The contents of a wheel made from a folder, or from an sdist, which pip unpacks first."""
     with tempfile.TemporaryDirectory() as folder:
-        run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", folder, sdist)
-        again = members(next(Path(folder).glob("*.whl")))
-    if again != members(wheel):
-        sys.exit(f"the sdist builds another wheel: {set(again.items()) ^ set(members(wheel).items())}")
+        run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", folder, source)
+        return contents(next(Path(folder).glob("*.whl")))
+
+
+def check_readme(wheel: Path) -> None:
+    """An index has none of the repository's files, so that all links name where they are."""
+    text = next(text for name, text in contents(wheel).items() if name.endswith("/METADATA")).decode()
+    if relative := re.findall(r"\]\((?!https?:|#)([^)]+)", text):
+        sys.exit(f"the README has links that an index cannot follow: {relative}")
+
+
+def check_same(wheel: Path, source: Path) -> None:
+    mine, other = contents(wheel), wheel_of(source)
+    if differing := [name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name)]:
+        sys.exit(f"{source.name} builds another wheel: {sorted(differing)}")
 
 
 def extras() -> list[str]:
     """Those of pyproject.toml."""
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    table = text.split("[project.optional-dependencies]\n")[1].split("\n[")[0]
-    return re.findall(r"^(\w+) = \[", table, re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return list(project["optional-dependencies"])
 
 
 def try_wheel(python: str, wheel: Path) -> None:
@@ -83,7 +107,10 @@ def main() -> None:
     wheel, sdist = (next(dist.glob(pattern)) for pattern in ("*.whl", "*.tar.gz"))
     run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist)
     run(sys.executable, "-m", "check_wheel_contents", wheel)
-    same_wheel_from(sdist, wheel)
+    check_readme(wheel)
+    check_sdist(sdist)
+    check_same(wheel, ROOT)
+    check_same(wheel, sdist)
     for python in sys.argv[1:] or [sys.executable]:
         try_wheel(shutil.which(python) or python, wheel)
     print(f"{wheel.name} and {sdist.name} are good")
