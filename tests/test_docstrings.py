@@ -31,6 +31,14 @@ def public():
 PUBLIC = public()
 
 
+def public_methods():
+    """What is defined in hck of the methods of public classes."""
+    for kind in filter(inspect.isclass, PUBLIC.values()):
+        for name, method in inspect.getmembers(kind, inspect.isroutine):
+            if not name.startswith("_") and getattr(method, "__module__", "").startswith("hck."):
+                yield f"{kind.__module__}.{kind.__qualname__}.{name}", method
+
+
 def section(thing, title):
     """The text of a section of a docstring in numpydoc's form."""
     text = inspect.cleandoc(thing.__doc__ or "")
@@ -40,6 +48,12 @@ def section(thing, title):
 
 def test_something_is_public():
     assert {"hck.HCKRegressor", "hck.kernels.Gaussian", "hck.partition.make_tree"} <= PUBLIC.keys()
+
+
+def test_methods_say_what_they_do():
+    """Themselves, or by the method that they override."""
+    silent = [name for name, method in public_methods() if not inspect.getdoc(method)]
+    assert not silent
 
 
 @pytest.mark.parametrize("name", PUBLIC)

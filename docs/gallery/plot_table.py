@@ -2,8 +2,7 @@
 A table as it comes
 ===================
 
-Text, ordered categories, dates, and values that are missing: ``fit`` takes data frames without preparation,
-and says how much each column counts.
+Text, ordered categories, dates, and values that are missing: ``fit`` takes data frames without preparation.
 """
 
 import os
@@ -18,7 +17,7 @@ from hck.plotting import PALETTE, style
 FAST = "HCK_FAST" in os.environ  # smaller, for tests
 
 # %%
-# Prices of flats. One in ten areas was not filled in, and the number of the file means nothing.
+# Prices of flats. One in ten areas was not filled in.
 
 n = 300 if FAST else 3000
 rng = np.random.default_rng(0)
@@ -30,7 +29,6 @@ table = pd.DataFrame(
         "state": pd.Categorical(rng.choice(states, n), states, ordered=True),
         "town": rng.choice(["Ulm", "Jena", "Köln"], n),
         "sold": pd.Timestamp("2018-01-01") + pd.to_timedelta(rng.integers(0, 2500, n), "D"),
-        "file": rng.uniform(0, 1e6, n),
     }
 )
 season = 0.1 * np.cos(2 * np.pi * table["sold"].dt.day_of_year / 365)
@@ -46,15 +44,12 @@ print("what the columns became:", *model.kernel_feature_names_)
 # Flats whose area is unknown are predicted too, though less well.
 
 with style():
-    fig, axes = plt.subplots(2, 1, figsize=(5, 7.2), height_ratios=[1, 2.4])
-    share = pd.Series(model.feature_importances_, table.columns)[::-1]
-    axes[0].barh(share.index, share, color=PALETTE[0], height=0.6)
-    axes[0].set(title="how much each column counts", xlabel="share of squared distances")
+    fig, ax = plt.subplots(figsize=(5, 4.6))
     predicted = model.predict(table[~train])
     gap = table["area"][~train].isna()
     looks = {"alpha": 0.7, "mec": "none", "ms": 4}
-    axes[1].plot(price[~train][~gap], predicted[~gap], "o", color=PALETTE[0], label="area known", **looks)
-    axes[1].plot(price[~train][gap], predicted[gap], "D", color=PALETTE[1], label="area missing", **looks)
-    axes[1].axline((200, 200), slope=1, color="black", linewidth=1, linestyle="--")
-    axes[1].set(xlabel="price (thousands)", ylabel="predicted", title="other flats")
-    axes[1].legend(loc="upper left")
+    ax.plot(price[~train][~gap], predicted[~gap], "o", color=PALETTE[0], label="area known", **looks)
+    ax.plot(price[~train][gap], predicted[gap], "D", color=PALETTE[1], label="area missing", **looks)
+    ax.axline((200, 200), slope=1, color="black", linewidth=1, linestyle="--")
+    ax.set(xlabel="price (thousands)", ylabel="predicted", title="other flats")
+    ax.legend(loc="upper left")

@@ -83,6 +83,7 @@ class Exact(Approximation):
         self.stopping = Stopping(self.tolerance, self.max_iter, self.verbose)
 
     def validate(self) -> None:
+        """Raise ValueError unless kernel, points and preconditioners fit together."""
         check_kernel(self.kernel, self.points)
         require(self.max_iter <= _MOST_ITERATIONS, f"max_iter is more than {_MOST_ITERATIONS:,}")
         if isinstance(self.preconditioners, Preconditioners):
@@ -96,6 +97,7 @@ class Exact(Approximation):
     def from_settings(
         cls, kernel: Kernel, points: Points, settings: Settings, generator: RandomLike
     ) -> "Exact":
+        """Of a kernel, on training points, with the preconditioner and limits of the settings."""
         how = settings.approximation
         preconditioners: Preconditioners | tuple[()] = ()
         if how.preconditioner is not None:

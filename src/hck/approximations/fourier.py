@@ -42,6 +42,7 @@ class Fourier(FeatureMap):
     standard: Tensor
 
     def validate(self) -> None:
+        """Raise ValueError unless the frequencies suit kernel and points."""
         check_kernel(self.kernel, self.points)
         metric = _unscale(self.kernel)[0].metric
         d = features_of(self.points) if metric is None else metric.shape[1]
@@ -82,6 +83,7 @@ class Fourier(FeatureMap):
     def from_settings(
         cls, kernel: Kernel, points: Points, settings: Settings, generator: RandomLike
     ) -> "Fourier":
+        """Of a kernel, on training points, with as many features as the settings' rank."""
         return cls.of(kernel, points, settings.rank, generator)
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Fourier":

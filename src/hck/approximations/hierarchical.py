@@ -92,6 +92,7 @@ class TreeKernel(Approximation):
     def from_settings(
         cls, kernel: Kernel, points: Points, settings: Settings, generator: RandomLike
     ) -> "TreeKernel":
+        """Of a kernel, on training points, with the tree and landmarks of the settings."""
         return cls(make_blueprint(kernel, points, settings, generator))
 
     @property

@@ -49,6 +49,7 @@ class Nystrom(FeatureMap):
     whitener: Tensor  # (landmarks, rank): K(Z, Z)^(−1/2), without the directions in which it is 0
 
     def validate(self) -> None:
+        """Raise ValueError unless kernel, points, landmarks and whitener fit together."""
         most = check_kernel(self.kernel, self.points)
         check_alike(self.landmarks, self.points)
         check_weights("whitener", self.whitener, most, len(self.landmarks), None)
@@ -87,6 +88,7 @@ class Nystrom(FeatureMap):
     def from_settings(
         cls, kernel: Kernel, points: Points, settings: Settings, generator: RandomLike
     ) -> "Nystrom":
+        """Of a kernel, on training points, with the rank and landmarks of the settings."""
         return cls.of(kernel, points, settings.rank, settings.landmarks, generator)
 
     def with_kernel(self, kernel: Kernel, jitter: float | None = None) -> "Nystrom":

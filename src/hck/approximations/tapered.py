@@ -76,6 +76,7 @@ class Tapered(Approximation):
     budget: float = math.inf  # for the factor, where it is not indispensable
 
     def validate(self) -> None:
+        """Raise ValueError unless kernel, points, taper and factorization fit together."""
         n, own, pattern = len(self.points), self.elimination, self.pattern
         check_kernel(self.kernel, self.points)
         check_alike(self.taper.points, self.points)
@@ -122,6 +123,7 @@ class Tapered(Approximation):
     def from_settings(
         cls, kernel: Kernel, points: Points, settings: Settings, generator: RandomLike
     ) -> "Tapered":
+        """Of a kernel, on training points, each with as many neighbours as the settings' rank."""
         kernel, points = _prepare(kernel, points)
         taper = Taper.of(points, kernel.stretch(), settings.rank)
         return cls._of(kernel, taper, settings.memory_budget, settings.verbose)

@@ -49,6 +49,7 @@ class Message:
     log_determinant: float  # the branch's part of that of K_h + noise
 
     def validate(self) -> None:
+        """Raise ValueError unless information and mean are of the same landmarks."""
         check_floats("information", self.information, len(self.information), len(self.information))
         check_floats("mean", self.mean, len(self.information), None)
 
@@ -103,6 +104,7 @@ class Piece:
     seconds: float = 0.0  # that a core took for it, where that was measured
 
     def validate(self) -> None:
+        """Raise ValueError unless all parts are of the predictor's points and columns."""
         n, columns = self.predictor.tree.n_points, self.predictor.columns
         check_indices("rows", self.rows, 2**62, n)
         for name, rows in (("left_out", None), ("observed", None), ("targets", n)):

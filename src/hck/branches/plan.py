@@ -59,6 +59,7 @@ class Plan:
     process: bool = False  # whether branches say what they do not know, as Gaussian processes do
 
     def validate(self) -> None:
+        """Raise ValueError unless seeds, trunks and scaling fit together."""
         require(len(self.seeds) == len(self.trunks) > 0, "seeds and trunks must be one for each tree")
         require(all(0 <= seed < 2**31 for seed in self.seeds), "seeds must be from 0 to 2³¹")
         require(self.dtype in DTYPES, f"dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}")

@@ -50,6 +50,7 @@ class Trunk:
     jitter: float
 
     def validate(self) -> None:
+        """Raise ValueError unless kernel, tree and landmarks fit together."""
         points = self.landmarks.points
         check_kernel(self.kernel, points)
         self.tree.check_rules(features_of(points))

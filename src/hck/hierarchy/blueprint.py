@@ -70,6 +70,7 @@ class Blueprint:
     jitter_follows: bool = False  # whether the jitter is in proportion to k(x, x)
 
     def validate(self) -> None:
+        """Raise ValueError unless kernel, points, tree and landmarks fit together."""
         check_landmarks(self.landmarks, self.layout.tree, self.points)
         check_kernel(self.kernel, self.points)
         require(0 <= self.jitter < float("inf"), f"jitter must be finite, none negative, got {self.jitter}")

@@ -76,6 +76,7 @@ class Forest:
     weights: list[float] | None = None  # of a weighted mean; 1 in all
 
     def validate(self) -> None:
+        """Raise ValueError unless the members are alike, with a weight for each of them."""
         require(len(self.members) > 0, "members must not be empty")
         require(len({member.columns for member in self.members}) == 1, "members must have as many columns")
         for member in self.members[1:]:

@@ -52,6 +52,7 @@ class Landmarks:
     blocks: Blocks  # (inner nodes, rank): positions in `points`
 
     def validate(self) -> None:
+        """Raise ValueError unless the blocks are positions of the points."""
         check_indices("blocks", self.blocks.index, len(self.points), None, None, low=-1)
         require(self.rank > 0, "blocks must have room for a landmark")
 

@@ -33,6 +33,7 @@ class DensePoints(VectorPoints):
         self.dtype, self.device, self.n_features = x.dtype, x.device, x.shape[1]
 
     def validate(self) -> None:
+        """Raise ValueError unless it is a matrix of floats with at least one column."""
         check_floats("x", self.x, None, None)
         require(self.n_features > 0, "x must have features")
 

@@ -32,6 +32,7 @@ class SparsePoints(VectorPoints):
         self.dtype, self.device, self.n_features = dtype, device, x.shape[1]
 
     def validate(self) -> None:
+        """Raise ValueError unless it is a matrix of floats with at least one column."""
         require(self.dtype in (torch.float64, torch.float32), f"dtype must be a float, got {self.dtype}")
         require(self.n_features > 0, "x must have features")
 

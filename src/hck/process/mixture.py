@@ -44,6 +44,7 @@ class Mixture:
     spread: Spread = field(default_factory=Spread)
 
     def validate(self) -> None:
+        """Raise ValueError unless the members are processes of the same observations."""
         require(len(self.members) > 0, "members must not be empty")
         shapes = {(each.y.shape, each.y.dtype) for each in self.members}
         require(len(shapes) == 1, "members must be of the same observations")

@@ -36,6 +36,7 @@ class Spread:
     between: float = 1.0
 
     def validate(self) -> None:
+        """Raise ValueError unless all numbers are finite and not negative."""
         for each in fields(self):
             value = getattr(self, each.name)
             require(0 <= value < 1e100, f"{each.name} must be finite and not negative, got {value}")

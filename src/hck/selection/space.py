@@ -54,6 +54,7 @@ class Space:
     blocks: tuple[Parameter, ...]  # what is learned, in the order of theta
 
     def validate(self) -> None:
+        """Raise ValueError unless the blocks are parameters of the kernel, in its shapes."""
         known = self.kernel.parameters()
         known = known if self.noise is None else {**known, NOISE: self.noise}
         require(self.noise is None or 0 <= self.noise < math.inf, "noise must be finite, not negative")
