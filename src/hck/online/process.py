@@ -10,13 +10,13 @@ from torch import Tensor
 from hck.approximations import TreeKernel
 from hck.backend.random import Random, RandomLike
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
-from hck.hierarchy.likelihood import Likelihood, evidence_from_gram, half_covariance
+from hck.hierarchy.likelihood import Likelihood, evidence_from_gram, half_covariance, tells_apart
 from hck.online.predictor import OnlinePredictor
 from hck.online.read import inverse_diagonal, predict, variance
 from hck.online.state import State
 from hck.points import PointsLike, as_points_like
 from hck.process import Process
-from hck.process.likelihood import subtracting
+from hck.process.likelihood import moments_of, subtracting
 from hck.process.process import Functions
 
 
@@ -49,7 +49,18 @@ class OnlineProcess:
     @cached_property
     def evidence(self) -> Likelihood:
         """The likelihood at the best trend, and the trend's coefficients."""
-        return evidence_from_gram(self.state.gram.cpu(), self.state.log_determinant, len(self.state))
+        state, gram = self.state, self.state.gram.cpu()
+        return evidence_from_gram(gram, state.log_determinant, len(state), moments=self._moments)
+
+    @cached_property
+    def _moments(self) -> Tensor | None:
+        """HᵀH; None where trends are told apart without it, which is found without looking at all points."""
+        return None if tells_apart(self.state.gram[1:, 1:]) else moments_of(self.features)
+
+    @cached_property
+    def _half(self) -> Tensor:
+        """A root of the covariance of β."""
+        return half_covariance(self.evidence.precision, self._moments)
 
     @property
     def log_likelihood(self) -> float:
@@ -77,7 +88,7 @@ class OnlineProcess:
         points, like = as_points_like(x, self.mean.points), self.state.root.record.memory
         own = variance(self.state, points)  # type: ignore[arg-type]
         explained = predict(self.state, points)[:, 1:].double()  # type: ignore[arg-type]
-        rest = (trend.to(explained) - explained) @ half_covariance(self.evidence.precision).to(explained)
+        rest = (trend.to(explained) - explained) @ self._half.to(explained)
         return own + rest.square().sum(1).to(like)
 
     @torch.no_grad()
@@ -85,7 +96,7 @@ class OnlineProcess:
         """Every observation predicted from all others."""
         diagonal, w, b = inverse_diagonal(self.state, np.arange(len(self.state)))
         rest = (w.double() @ subtracting(self.coefficients).to(w.device)).to(w)
-        along = (w[:, 1:].double() @ half_covariance(self.evidence.precision).to(w.device)).to(w)
+        along = (w[:, 1:].double() @ self._half.to(w.device)).to(w)
         return leave_one_out(b[:, 0], rest[:, 0], diagonal, along)
 
     # What needs all of the tree ---------------------------------------------------------------------

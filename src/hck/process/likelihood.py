@@ -78,7 +78,14 @@ def log_likelihood(
 def evidence(solution: Solution, columns: int = 1) -> Likelihood:
     """The log-likelihood without gradient, for (y, H) on the right-hand side; the first `columns` are y."""
     determinant = solution.factorization.log_determinant  # first: then solutions can use what it made
-    return evidence_from_gram(solution.gram(), determinant, len(solution.b), columns)
+    moments = moments_of(solution.b[:, columns:])
+    return evidence_from_gram(solution.gram(), determinant, len(solution.b), columns, moments)
+
+
+def moments_of(trend: Tensor) -> Tensor:
+    """HᵀH (trends, trends)."""
+    wide = trend.double()
+    return wide.mT @ wide
 
 
 def subtracting(beta: Tensor) -> Tensor:

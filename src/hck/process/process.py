@@ -14,7 +14,7 @@ from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
 from hck.hierarchy.likelihood import half_covariance, least_squares
 from hck.kernels.slope import check_slope
 from hck.points import PointsLike, as_points_like, check_alike, check_weights
-from hck.process.likelihood import evidence, subtracting
+from hck.process.likelihood import evidence, moments_of, subtracting
 
 
 @dataclass
@@ -123,7 +123,7 @@ class Process:
         return self.solution.factorization
 
     def __getstate__(self) -> dict[str, object]:
-        return {k: v for k, v in self.__dict__.items() if k != "solution"}
+        return {k: v for k, v in self.__dict__.items() if k not in ("solution", "_half")}
 
     # New points -------------------------------------------------------------------------------------
 
@@ -195,12 +195,12 @@ class Process:
             size = half.shape[1], count * self.outputs
             return half @ random.normal(size, self.y.dtype, self.y.device).to(half)
         along = self.solution.weights[:, self.outputs :].double()  # β of what draws make of observations
-        return least_squares(self.precision, along.mT @ errors.double())
+        return least_squares(self.precision, along.mT @ errors.double(), moments_of(self.features))
 
-    @property
+    @cached_property
     def _half(self) -> Tensor:
         """A root of the covariance of β."""
-        return half_covariance(self.precision)
+        return half_covariance(self.precision, moments_of(self.features))
 
     def _unexplained(self, x: PointsLike, trend: Tensor, change: Tensor) -> Tensor:
         """What a change of β, of shape (trends, columns), does at new points: shape (points, columns)."""
