@@ -395,6 +395,9 @@ class HCKEstimator(BaseEstimator):
         return values.to(X.device) if isinstance(X, Tensor) else values.detach().cpu().numpy()
 
 
+keep_whole(HCKEstimator)  # as each of its subclasses
+
+
 def device_of(model: HCKEstimator) -> torch.device:
     """Where a fitted one computes."""
     return model._trained_points().device

@@ -23,7 +23,15 @@ from hck.estimators.updating import check_updatable
 from hck.losses import Logistic
 from hck.persistence.classes import saved
 from hck.preparation.arrays import PointsLike, TargetsLike, to_host
-from hck.preparation.coding import as_labels, check_classes, codes_among, codes_of, refuse_missing, signs
+from hck.preparation.coding import (
+    as_labels,
+    check_classes,
+    codes_among,
+    codes_of,
+    new_labels,
+    refuse_missing,
+    signs,
+)
 from hck.selection.loss import Calibration
 
 
@@ -195,7 +203,7 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
 
     def _know(self, classes: np.ndarray) -> None:
         """Have more classes: what is not of a new one is −1 there, and the new intercept is −1 as well."""
-        more = np.setdiff1d(classes, self.classes_)
+        more = new_labels(classes, self.classes_)
         if not len(more):
             return
         states, before = self._versions(), self.classes_

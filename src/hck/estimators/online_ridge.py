@@ -124,10 +124,11 @@ class OnlineRidge(OnlineEstimator, RidgeEstimator):
         raise NotImplementedError
 
     def _weights_of(self, noise: Tensor) -> np.ndarray | None:
-        """Weights of observations with this noise; None if all are alike."""
-        each = noise.double().cpu().numpy()
-        even = self._weight is None and bool((each == each[0]).all())
-        return None if even else self._alphas()[0] * self._unit() / each
+        """Weights of observations with this noise; None if none was ever given one."""
+        alpha = self._alphas()[0]
+        if self._weight is None and bool((noise == alpha).all()):
+            return None
+        return alpha * self._unit() / noise.double().cpu().numpy()
 
     def _every_point(self) -> Points:
         return self._online[0].harvested[0].points if hasattr(self, "_online") else super()._every_point()

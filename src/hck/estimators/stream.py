@@ -4,13 +4,16 @@ Features come as a dict, by their names. The packages need not know each other: 
 and evaluations take these models as its own.
 """
 
+import pickle
 import sys
 from collections import Counter
 from collections.abc import Hashable, Mapping
+from copy import deepcopy
 from numbers import Real
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
+from sklearn.base import clone
 
 from hck.backend.checks import is_whole
 from hck.estimators.classifier import HCKClassifier
@@ -19,7 +22,7 @@ from hck.estimators.regressor import HCKRegressor
 from hck.estimators.training import check_size
 from hck.kernels.inputs import object_array
 from hck.points import as_points
-from hck.preparation.coding import as_labels, as_targets
+from hck.preparation.coding import as_labels, as_targets, new_labels
 
 Features: TypeAlias = Mapping[Hashable, float]
 
@@ -52,18 +55,36 @@ class _Stream:
             getattr(known, self._role).register(type(self))
 
     def learn_one(self, x: Features, y: Any) -> None:
-        """Take in an observation: without a refit, unless there are many more than at the last one."""
+        """Take in an observation: without a refit, unless there are many more than at the last one.
+
+        If that fails or is interrupted, all is as it was.
+        """
         names = sorted(x, key=str) if self.names is None and isinstance(x, Mapping) else self.names
         row, y = self._row(x, names), self._target(y)
-        if self._is_fitted:
+        before, trained, n = dict(vars(self)), vars(self.model), len(self._rows)
+        try:
+            self._rows.append(row)
+            self._seen.append(y)
+            vars(self).update(self._learn(row, y), names=names)
+        except BaseException:
+            vars(self).update(before)
+            self.model.__dict__ = trained  # which updates and fits do not change, but put others in its place
+            del self._rows[n:], self._seen[n:]
+            raise
+
+    def _learn(self, row: list[float], y: Any) -> dict[str, Any]:
+        """Have the model learn from the last observation, and return the attributes that follow."""
+        rows, seen, fitted_to = self._rows, self._seen, self._fitted_to
+        if fitted_to:
             self._take_in(row, y)
-        self.names = names
-        self._rows.append(row)
-        self._seen.append(y)
-        self._drop_old()
-        if len(self._rows) >= (self._again_at if self._is_fitted else self.first) and self._can_fit():
-            self.model.fit(np.array(self._rows), np.array(self._seen))
-            self._fitted_to = len(self._rows)
+        if self.window is not None and len(rows) >= self.window + max(1, _LATE * self.window):
+            if fitted_to:
+                self.model.forget(keep=self.window)
+            rows, seen = rows[-self.window :], seen[-self.window :]
+        if len(rows) >= (self._again_at if fitted_to else self.first) and self._can_fit(seen):
+            self.model.fit(np.array(rows), np.array(seen))
+            fitted_to = len(rows)
+        return {"_rows": rows, "_seen": seen, "_fitted_to": fitted_to}
 
     def _target(self, y: Any) -> Any:
         """A number that can be learned from; ValueError if it is none."""
@@ -76,16 +97,30 @@ class _Stream:
     def _take_in(self, row: list[float], y: Any) -> None:
         self.model.partial_fit(np.array([row]), np.array([y]))
 
-    def _drop_old(self) -> None:
-        if self.window is None or len(self._rows) < self.window + max(1, _LATE * self.window):
-            return
-        gone = len(self._rows) - self.window
-        if self._is_fitted:
-            self.model.forget(keep=self.window)
-        del self._rows[:gone], self._seen[:gone]
-
-    def _can_fit(self) -> bool:
+    def _can_fit(self, seen: list[Any]) -> bool:
         return True
+
+    # What river asks of its own models ----------------------------------------------------------------
+
+    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
+        """Another one with the same parameters, or new ones, that has seen nothing.
+
+        With `include_attributes` it has seen what this one has.
+        """
+        if include_attributes and not new_params:
+            return deepcopy(self)
+        return type(self)(**{**self._get_params(), **(new_params or {})})
+
+    def _get_params(self) -> dict[str, Any]:
+        others = {name: getattr(self, name) for name in ("first", "again", "window")}
+        return {"model": clone(self.model), **others}
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """Bytes of what is kept."""
+        return len(pickle.dumps(self))
+
+    # What is known ------------------------------------------------------------------------------------
 
     @property
     def _is_fitted(self) -> bool:
@@ -100,13 +135,13 @@ class _Stream:
         if not isinstance(x, Mapping):
             raise TypeError(f"a point of a stream is a dict of features by name, got {type(x).__name__}")
         try:
-            row = [float(x.get(name, 0.0)) for name in names or ()]
-        except (TypeError, ValueError, OverflowError):
-            row = [np.nan]
-        if not row or not np.isfinite(row).all():
+            row = as_targets([x.get(name, 0.0) for name in names or ()])
+        except ValueError:
+            row = np.full(1, np.nan)
+        if row.ndim != 1 or not row.size or not np.isfinite(row).all():
             raise ValueError(f"features of a stream must be finite numbers, at least one, got {dict(x)}")
-        as_points(np.array([row]))  # or an error
-        return row
+        as_points(row[None])  # or an error
+        return row.tolist()
 
     def _array(self, x: Features) -> np.ndarray:
         return np.array([self._row(x, self.names)])
@@ -182,16 +217,18 @@ class StreamingClassifier(_Stream):
 
     def _target(self, y: Any) -> Any:
         """A label that can stand beside those before; ValueError if it cannot."""
-        as_labels(object_array([*self._seen[-1:], y]))
-        return y
+        label = as_labels(object_array([y.item() if isinstance(y, np.ndarray) and y.ndim == 0 else y]))
+        if self._seen:
+            new_labels(label, np.array(self._seen[-1:]))
+        return label[0].item()
 
     def _take_in(self, row: list[float], y: Any) -> None:
-        classes, label = self.model.classes_, np.array([y])
-        new = label.dtype.kind == classes.dtype.kind and y not in classes  # or there is an error
-        self.model.partial_fit(np.array([row]), label, classes=np.append(classes, label) if new else None)
+        label = np.array([y])
+        new = new_labels(label, self.model.classes_)
+        self.model.partial_fit(np.array([row]), label, classes=new if len(new) else None)
 
-    def _can_fit(self) -> bool:
-        return len(set(self._seen)) > 1
+    def _can_fit(self, seen: list[Any]) -> bool:
+        return len(set(seen)) > 1
 
     def predict_one(self, x: Features) -> Any:
         """The class of a point: before the first fit the most frequent one, or None."""

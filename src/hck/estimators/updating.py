@@ -30,7 +30,7 @@ _OF_UPDATES = ("_online", "_first_new", "_n_recent", "_grown_by", "_unit_weight"
 
 def positions_of(indices: ArrayLike, n: int) -> np.ndarray:
     """Positions of observations, ascending, from indices, a mask or a range; ValueError for all else."""
-    given = np.asarray(indices)
+    given = _indices(indices)
     if given.dtype == bool:
         if given.shape != (n,):
             raise ValueError(f"a mask of observations must have shape ({n},), got {given.shape}")
@@ -51,10 +51,16 @@ def positions_of(indices: ArrayLike, n: int) -> np.ndarray:
 
 def places_of(indices: ArrayLike, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Positions, ascending, and where each of them is among the indices."""
-    found, given = positions_of(indices, n), np.atleast_1d(np.asarray(indices))
+    found, given = positions_of(indices, n), np.atleast_1d(_indices(indices))
     if given.dtype == bool:
         return found, np.arange(len(found))
     return found, np.argsort(np.where(given < 0, given + n, given)) if given.size else found
+
+
+def _indices(given: ArrayLike) -> np.ndarray:
+    """As an array, of large integers in place of small ones, which could not count all observations."""
+    found = np.asarray(given)
+    return found.astype(np.int64) if found.dtype.kind in "iu" and found.dtype.itemsize < 8 else found
 
 
 def oldest(n: int, indices: ArrayLike | None, keep: int | None) -> np.ndarray:

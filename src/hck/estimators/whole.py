@@ -41,16 +41,19 @@ READS = (
     ),
     *("loo_predict", "loo_decision_function", "loo_metrics", "sample_prior", "sample_posterior"),
     *("predict_gradient", "predict_set", "sample_y", "draw_functions"),
-    *("log_marginal_likelihood", "standard_errors", "plot_history", "save", "to_local"),
+    *("log_marginal_likelihood", "standard_errors", "plot_history", "save", "to_local", "__getstate__"),
 )
 
 
 def keep_whole(cls: type) -> None:
-    """Wrap those methods of a class, defined by itself, that change a fitted model or read it."""
+    """Wrap properties of a class, and its own methods that change a fitted model or read it."""
     for names, wrap in ((FITS, _all_or_nothing), (UPDATES, _one_by_one), (READS, _of_one_moment)):
         for name in set(names) & set(vars(cls)):
             if isinstance(vars(cls)[name], FunctionType):
                 setattr(cls, name, wrap(vars(cls)[name]))
+    for name, value in list(vars(cls).items()):
+        if isinstance(value, property) and value.fget is not None:
+            setattr(cls, name, value.getter(_of_one_moment(value.fget)))
 
 
 def _all_or_nothing(fit: Method) -> Method:

@@ -12,6 +12,7 @@ from hck.backend.checks import check_floats, require
 from hck.kernels.inputs import refuse_complex
 
 MOST_CLASSES = 10_000
+_KINDS = {"U": "text", "O": "text", "i": "numbers", "u": "numbers", "f": "numbers", "b": "True or False"}
 
 
 @dataclass
@@ -90,6 +91,23 @@ def codes_among(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return code
 
 
+def new_labels(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Those of some labels that are not known, sorted, of the type of those that are where this can say them.
+
+    ValueError for labels that cannot stand beside those that are known: numbers beside text, and the like.
+    """
+    kinds = [_KINDS.get(each.dtype.kind, each.dtype.kind) for each in (labels, known)]
+    numbers = set(kinds) <= {"numbers", "True or False"}  # True is 1
+    more = np.setdiff1d(labels, known) if numbers or kinds[0] == kinds[1] else labels
+    if len(more) and kinds[0] != kinds[1]:
+        one, other = more.tolist()[0], known.tolist()[0]
+        raise ValueError(f"the label {one!r} cannot stand beside {other!r}: labels are all {kinds[1]}")
+    if kinds[0] != "numbers":
+        return more
+    as_known = more.astype(known.dtype)
+    return as_known if bool((as_known == more).all()) else more
+
+
 def signs(code: np.ndarray, n_classes: int) -> np.ndarray:
     """±1 for each class, or for the second of two: shape (rows, 1 or classes), given the classes' numbers."""
     columns = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
@@ -158,7 +176,8 @@ def _of_objects(y: np.ndarray, first: int, where: str) -> np.ndarray:
     if all(isinstance(label, int | float | np.number | np.bool_) for label in y):
         return np.array(y.tolist())
     text = np.array([isinstance(label, str) for label in y], bool)
-    _refuse(~text, "y is text, but has something else", y, first, where)
+    what = "y is text, but has something else" if text.any() else "labels are whole numbers or text, not this"
+    _refuse(~text, what, y, first, where)
     return y.astype("U")
 
 

@@ -61,8 +61,9 @@ class Trend:
         trend = cls(kind, np.zeros(0), np.ones(0), np.zeros(0))
         raw = trend._features(X)
         if raw is not None:
-            centre, width = np.zeros(raw.shape[1]) if callable(kind) else raw.mean(0), raw.std(0)
+            centre, width = raw.mean(0), raw.std(0)
             varies = width > 1e-12 * np.abs(raw).max(0)
+            centre = np.zeros_like(width) if callable(kind) else np.where(varies, centre, raw[0])
             trend = replace(trend, centre=centre, width=np.where(varies, width, 1.0))
         features = trend._standardise(raw, count(X))
         rough = np.linalg.lstsq(features, y, rcond=None)[0]
