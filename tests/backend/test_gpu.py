@@ -7,6 +7,7 @@ from torch import exp, log
 from hck.backend import linalg
 from hck.backend.blocks import Blocks
 from hck.backend.kernels import DenseCross, Formula, Profile, fused_cross
+from hck.backend.left_out import Coding, Placed, gradient_by_torch, left_out_gradient
 from hck.branches.ridge import ridge
 from hck.errors import NumericalWarning
 from hck.hierarchy.blueprint import Blueprint
@@ -195,3 +196,25 @@ def test_repeated_points_without_jitter_on_the_gpu():
             Blueprint.of(Gaussian(0.5), x, Settings(64, jitter=0.0, landmarks="same")), 0.01, x[:, :1]
         )
     assert torch.isfinite(extension.weights).all()
+
+
+@both_types
+@pytest.mark.parametrize("classes", [0, 3])
+def test_gradients_that_are_recorded(classes, dtype):
+    """Sets of one shape, then of another, then of the first again; what was returned stays as it was."""
+    gradient, formulas = left_out_gradient(torch.device("cuda")), [Matern(nu=nu).formula for nu in (0.5, 2.5)]
+    coding = Coding(torch.zeros(classes, dtype=dtype), torch.ones(classes, dtype=dtype)) if classes else None
+    there = Coding(coding.low.cuda(), coding.span.cuda()) if coding else None
+    found, expected = [], []
+    for seed, m in enumerate([40, 40, 40, 30, 30, 30, 40, 40]):
+        z, noise = normal(2, m, 3, dtype=dtype, seed=seed), torch.full((2, m), 1.5, dtype=dtype)
+        y, levels = normal(2, m, max(classes, 1), dtype=dtype), torch.full((2, 3), 0.5 + seed, dtype=dtype)
+        if classes:
+            y = torch.nn.functional.one_hot(torch.arange(2 * m) % classes, classes).to(dtype).view(2, m, -1)
+        sent = (each.cuda() for each in (levels, z, y, noise))
+        found.append(gradient(Placed(formulas, *sent, there)))
+        expected.append(gradient_by_torch(Placed(formulas, levels, z, y, noise, coding)))
+    for one, other in zip(found, expected, strict=True):
+        for here, slow in zip(one, other, strict=True):
+            limit = 1e5 * torch.finfo(dtype).eps * slow.abs().max()
+            torch.testing.assert_close(here.cpu(), slow, rtol=0, atol=float(limit))

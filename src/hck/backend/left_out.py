@@ -15,7 +15,9 @@ what a kernel gets wrong but predictions do not need. With q = ∂ℓ/∂e and q
 and with H = scale G ∘ ∂k/∂r² the gradient by the places Z is 4 (diag(H 1) − H) Z.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -48,13 +50,16 @@ class Placed:
     coding: Coding | None = None  # None: y are numbers
 
 
-def left_out_gradient(sets: Placed) -> tuple[Tensor, Tensor]:
-    """The gradient of each set's loss, per value of y.
+Gradient: TypeAlias = Callable[[Placed], tuple[Tensor, Tensor]]
+
+
+def left_out_gradient(device: torch.device) -> Gradient:
+    """A function that returns the gradient of each set's loss, per value of y.
 
     By the places (sets, m, k), and by the logarithms of the levels (sets, 3); 0 where K is not positive
-    definite.
+    definite. It is for many sets of one shape, one after another, whose work some devices record.
     """
-    return kind_of(sets.z.device).machine().left_out_gradient(sets)
+    return kind_of(device).machine().left_out_gradient()
 
 
 def gradient_by_torch(sets: Placed) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from hck.backend.torch import TorchAlgebra
 if TYPE_CHECKING:
     from hck.backend.cuts import Directions, Halvings
     from hck.backend.kernels import DenseCross
-    from hck.backend.left_out import Placed
+    from hck.backend.left_out import Gradient
     from hck.backend.steps import Steps
 
 
@@ -87,11 +87,11 @@ class Machine:
         """See `hck.backend.kernels.fused_cross`; where `fuses` says so."""
         raise TypeError(f"there is no code for kernel values on {out.device}: this is an error of hck")
 
-    def left_out_gradient(self, sets: "Placed") -> tuple[Tensor, Tensor]:
+    def left_out_gradient(self) -> "Gradient":
         """See `hck.backend.left_out.left_out_gradient`."""
         from hck.backend.left_out import gradient_by_torch
 
-        return gradient_by_torch(sets)
+        return gradient_by_torch
 
     def project(self, x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
         """See `hck.backend.cuts.project`."""

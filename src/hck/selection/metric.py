@@ -88,6 +88,7 @@ def _learn(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[M
             return theta.exp()
         return start[..., None] * theta if start.ndim == 2 else start @ theta
 
+    gradient = left_out_gradient(data.x.device)
     steps = _Adam(lesson), _Adam(replace(lesson, rate=min(lesson.rate, 0.05)))
     size = min(lesson.size, len(data.x))
     mixed = torch.tensor([[each.mixed] for each in starts], dtype=torch.bool, device=data.x.device)
@@ -100,7 +101,7 @@ def _learn(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[M
         x, y, noise = data.x[rows], data.y[rows], data.noise[rows]
         x = x - x.mean(1, keepdim=True)
         z = placed(x, metric)
-        by_place, by_level = left_out_gradient(Placed(formulas, levels.exp(), z, y, noise, data.coding))
+        by_place, by_level = gradient(Placed(formulas, levels.exp(), z, y, noise, data.coding))
         if lesson.fixed:  # the noise goes with the scale
             by_level[:, 0] += by_level[:, 1]
             by_level[:, 1] = 0

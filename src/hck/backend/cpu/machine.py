@@ -10,7 +10,7 @@ from hck.backend.blocks import Segments
 from hck.backend.cuts import Directions, Halvings
 from hck.backend.interrupts import interruptible
 from hck.backend.kernels import DenseCross
-from hck.backend.left_out import Placed
+from hck.backend.left_out import Gradient
 from hck.backend.machine import Algebra, Machine
 from hck.backend.steps import Steps
 
@@ -37,8 +37,8 @@ class CPU(Machine):
     def evaluate(self, cross: DenseCross, upper: bool, out: Tensor) -> None:
         _kernels(out.itemsize).fill(cross, upper, out)
 
-    def left_out_gradient(self, sets: Placed) -> tuple[Tensor, Tensor]:
-        return _left_out(sets.z.itemsize).gradient(sets)
+    def left_out_gradient(self) -> Gradient:
+        return lambda sets: _left_out(sets.z.itemsize).gradient(sets)
 
     def project(self, x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
         return _halving().project(x, rows, directions, which)

@@ -20,7 +20,7 @@ def project(x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tenso
     return out
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "d"])
 def _project(x, rows, directions, which, out, n, d, ROWS: tl.constexpr, FEATURES: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     point = (tl.load(rows + i, mask=i < n, other=0) * d)[:, None]

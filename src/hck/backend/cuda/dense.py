@@ -47,9 +47,7 @@ def invert_factor_(s: Tensor, failed: Tensor) -> None:
     if n > MOST:
         raise ValueError(f"matrices of at most {MOST} rows, got {n}")
     with torch.cuda.device_of(s):
-        _invert_factor[(members,)](
-            s, failed, n, *strides, BLOCKS=triton.cdiv(n, _EDGE), EDGE=_EDGE, num_warps=1
-        )
+        _invert_factor[(members,)](s, failed, n, *strides, EDGE=_EDGE, num_warps=1)
 
 
 def pack_(symmetric: Tensor, factor: Tensor) -> None:
@@ -91,10 +89,9 @@ def _load(s, row, column, n, row_stride):
     return tl.load(s + row * row_stride + column, mask=(row < n) & (column < n), other=0.0)
 
 
-@triton.jit(do_not_specialize=["n", "member_stride", "row_stride", "failed_stride"])  # one takes seconds
-def _invert_factor(
-    s, failed, n, member_stride, row_stride, failed_stride, BLOCKS: tl.constexpr, EDGE: tl.constexpr
-):
+# One for all sizes, with loops that stay loops: each takes a second to compile, several if they are unrolled.
+@triton.jit(do_not_specialize=["n", "member_stride", "row_stride", "failed_stride"])
+def _invert_factor(s, failed, n, member_stride, row_stride, failed_stride, EDGE: tl.constexpr):
     """Row of blocks after row of blocks. With R = L⁻¹ of the rows before, in the i-th::
 
         L_ik = Σ_{p ≤ k} S_ip R_kpᵀ
@@ -107,13 +104,14 @@ def _invert_factor(
     s += member * member_stride
     row, column = tl.arange(0, EDGE)[:, None], tl.arange(0, EDGE)[None, :]
     bad = 0
-    for i in tl.static_range(BLOCKS):
+    for i in range(tl.cdiv(n, EDGE)):
         here = i * EDGE
         own = _load(s, here + row, here + column, n, row_stride)
-        for k in tl.static_range(i - 1, -1, -1):
+        for back in range(i):
+            k = i - 1 - back
             above = k * EDGE + row
             part = tl.zeros((EDGE, EDGE), dtype=s.dtype.element_ty)
-            for p in tl.static_range(k + 1):
+            for p in range(k + 1):
                 done = _load(s, above, p * EDGE + column, n, row_stride)
                 before = _load(s, p * EDGE + row, here + column, n, row_stride)
                 part = tl.dot(done, before, part, input_precision="ieee", out_dtype=part.dtype)
@@ -123,9 +121,9 @@ def _invert_factor(
         own = tl.where((row == column) & (here + row >= n), 1.0, own)  # padding
         own, bad = _invert_block(own, bad, EDGE)
         tl.debug_barrier()
-        for k in tl.static_range(i):
+        for k in range(i):
             total = tl.zeros((EDGE, EDGE), dtype=s.dtype.element_ty)
-            for p in tl.static_range(k, i):
+            for p in range(k, i):
                 left = _load(s, p * EDGE + row, here + column, n, row_stride)
                 done = _load(s, p * EDGE + row, k * EDGE + column, n, row_stride)
                 total = tl.dot(tl.trans(left), done, total, input_precision="ieee", out_dtype=total.dtype)
@@ -166,7 +164,7 @@ def _invert_block(t, bad, EDGE: tl.constexpr):
     return tl.where(row >= column, t, 0.0), bad
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _pack(symmetric, factor, n, TILE: tl.constexpr):
     if tl.program_id(2) < tl.program_id(1):
         return
@@ -177,7 +175,7 @@ def _pack(symmetric, factor, n, TILE: tl.constexpr):
     tl.store(factor + place, tl.load(symmetric + place, mask=wanted), mask=wanted)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "k"])
 def _multiply_packed(packed, diagonal, x, out, n, k, SYMMETRIC: tl.constexpr, TILE: tl.constexpr):
     member = tl.program_id(0).to(tl.int64)
     packed += member * n * n

@@ -13,21 +13,22 @@ from torch import Tensor
 
 from hck.backend.kernels import DenseCross, Formula, farthest, numbers_of
 
+_TILE = 32  # rows and columns of what a warp computes: others are slower, or compile for longer
+
 
 def evaluate(cross: DenseCross, upper: bool, out: Tensor) -> None:
     """Write the values to `out` (blocks, n, m); with `upper` perhaps only those on and above the diagonal."""
     (members, n, m), d = out.shape, cross.x.shape[1]
     formula, rows, columns = cross.profile.formula, cross.rows, cross.columns
     numbers = numbers_of(cross.profile, out.dtype, out.device)
-    tile = 64 if max(n, m) <= 64 else 32  # what was fastest on an H200
-    tiles = triton.cdiv(n, tile) * triton.cdiv(m, tile)
+    tiles = triton.cdiv(n, _TILE) * triton.cdiv(m, _TILE)
     if out.numel():
         with torch.cuda.device_of(out):
             _values[(members * tiles,)](
-            cross.x, rows.index.contiguous(), cross.z, columns.index.contiguous(), numbers, out, n, m, d,
+            cross.x, rows.index.contiguous(), cross.z, columns.index.contiguous(), numbers, out,
+            n, m, d, int(upper),
             FORMULA=_function(formula), SHAPED=formula.shaped, MANHATTAN=formula.manhattan,
-            FULL=rows.full and columns.full, UPPER=upper, TILE=tile,
-            MOST=farthest(out.dtype), num_warps=tile // 32,
+            TILE=_TILE, MOST=farthest(out.dtype), num_warps=1,
         )  # fmt: skip
 
 
@@ -38,17 +39,18 @@ def _function(formula: Formula) -> "triton.JITFunction":
     return triton.jit(formula.with_functions(exp=tl.exp, log=tl.log, sqrt=tl.sqrt, **annotations))
 
 
-@triton.jit
+# One for all sizes, since each takes half a second to compile.
+@triton.jit(do_not_specialize=["n", "m", "d", "upper"])
 def _values(
-    x, rows, z, columns, numbers, out, n, m, d,
+    x, rows, z, columns, numbers, out, n, m, d, upper,
     FORMULA: tl.constexpr, SHAPED: tl.constexpr, MANHATTAN: tl.constexpr,
-    FULL: tl.constexpr, UPPER: tl.constexpr, TILE: tl.constexpr, MOST: tl.constexpr,
+    TILE: tl.constexpr, MOST: tl.constexpr,
 ):  # fmt: skip
     across = tl.cdiv(m, TILE)
     tiles = tl.cdiv(n, TILE) * across
     member, tile = (tl.program_id(0) // tiles).to(tl.int64), tl.program_id(0) % tiles
     first_row, first_column = tile // across * TILE, tile % across * TILE
-    if UPPER and first_column + TILE <= first_row:
+    if (upper != 0) & (first_column + TILE <= first_row):
         return
     i, j = first_row + tl.arange(0, TILE), first_column + tl.arange(0, TILE)
     row = tl.load(rows + member * n + i, mask=i < n, other=-1)
@@ -63,7 +65,6 @@ def _values(
     total = tl.where(total > MOST, MOST, total)
     value = FORMULA(total, tl.load(numbers + 2)) if SHAPED else FORMULA(total)
     value *= tl.load(numbers + 1)
-    if not FULL:
-        value = tl.where((row >= 0)[:, None] & (column >= 0)[None, :], value, 0)
+    value = tl.where((row >= 0)[:, None] & (column >= 0)[None, :], value, 0)  # 0 for padding
     place = out + member * n * m + i[:, None].to(tl.int64) * m + j[None, :]
     tl.store(place, value, mask=(i < n)[:, None] & (j < m)[None, :])

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.kernels import DenseCross
+from hck.backend.left_out import Gradient
 from hck.backend.machine import Algebra, Machine
 from hck.backend.torch import TorchAlgebra
 
@@ -56,6 +57,11 @@ class CUDA(Machine):
         from hck.backend.cuda import kernels
 
         kernels.evaluate(cross, upper, out)
+
+    def left_out_gradient(self) -> Gradient:
+        from hck.backend.cuda.replay import Replayed
+
+        return Replayed()
 
     def project(self, x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
         if not has_triton():
