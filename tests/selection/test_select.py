@@ -196,8 +196,7 @@ def test_of_many_features_a_metric_of_low_rank_is_learned():
     y = np.sin(2 * inner[:, 4])
     data = Observations(as_points(x), torch.tensor((y - y.mean())[:, None] / y.std()))
     here = Contest(data, SquaredError(data.y.numpy()), Settings(1), Limits(1e9), np.random.RandomState(0))
-    here.hold_out()
-    comparison = here.compare_on(600, SCOUTING)
+    comparison = here.hold_out(600, SCOUTING)
     first = isotropic(comparison, ["matern32"], {"": None}, None, 8)[0]
     effort = Effort(kernels=1, matrices=1, steps=100, size=100, tries=6, scouts=600)
     found = Course(here, comparison, ["matern32"], None, effort).metrics(first)
@@ -231,8 +230,7 @@ def test_in_a_series_one_kernel_is_asked_first(useless):
         y = torch.tensor(2.0 * code[rows, None] - 1)
         data = Observations(as_points(x[rows]), (y - y.mean()) / y.std())
         here = Contest(data, LogLoss(code[rows]), Settings(1), Limits(1e9), np.random.RandomState(0))
-        here.hold_out()
-        comparison = here.compare_on(600, SCOUTING)
+        comparison = here.hold_out(600, SCOUTING)
         names = ["matern32", "gaussian"]
         first = isotropic(comparison, names, {"": None}, None, 8)[0]
         effort = Effort(kernels=2, matrices=1, steps=100, size=100, tries=6, scouts=600)
@@ -247,7 +245,7 @@ def test_in_a_series_one_kernel_is_asked_first(useless):
 
 def test_held_out_observations_shape_nothing():
     here = contest()
-    here.hold_out()
+    here.hold_out(10**6, SCOUTING)
     assert len(here.held) == 150  # half of so few
     assert len(here.shaping(here.data)) == 150
     assert not np.isin(here.shaping(here.data).y.numpy(), here.data.y.numpy()[here.held]).any()
@@ -255,9 +253,21 @@ def test_held_out_observations_shape_nothing():
     np.testing.assert_array_equal(comparison.counted, here.held)
 
 
+def test_where_candidates_are_tuned_more_is_held_out():
+    here = contest()
+    there = here.hold_out(80, SCOUTING)
+    tuned = there.rows[there.counted]
+    assert np.isin(here.held, there.rows).sum() < len(tuned) <= 80
+    assert len(tuned) >= 0.15 * 300
+    assert not np.isin(here.shaping(here.data).y.numpy(), here.data.y.numpy()[tuned]).any()
+    # candidates that have been tuned are judged by rows from everywhere alone
+    everywhere = here.compare_on(10**6, SCOUTING)
+    np.testing.assert_array_equal(everywhere.counted, here.held)
+
+
 def test_a_comparison_takes_whole_regions():
     here = contest()
-    here.hold_out()
+    here.hold_out(10**6, SCOUTING)
     comparison = here.compare_on(100, SCOUTING)
     assert 40 <= len(comparison.some) <= 100
     assert 0 < len(comparison.counted) < len(comparison.some)

@@ -125,8 +125,7 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
     names = list(KERNELS) if kernel == "auto" else [kernel]
     effort = Effort.within(work, points)
     names = names[: effort.kernels]
-    contest.hold_out()
-    comparison = contest.compare_on(effort.scouts, SCOUTING)
+    comparison = contest.hold_out(effort.scouts, SCOUTING)
     found = isotropic(comparison, names, units, alpha, effort.tries + 4)
     notes.append(f"one lengthscale: {time.perf_counter() - start:.1f} s")
     names = [name for name in names if can_learn(name)]

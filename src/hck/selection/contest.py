@@ -1,6 +1,6 @@
 """Where candidates compete: observations that did not shape them, and trees that are the same for all."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -25,7 +25,8 @@ from hck.selection.work import Limits
 from hck.settings import Settings
 
 FLAT = ("compositional", "independent")  # whose trees are as flat where kernels are compared
-_HELD_OUT = (0.3, 6000)  # of the observations: this part, and the most
+_HELD_OUT = 0.25  # of the observations, from everywhere
+_SCOUTED = 0.05  # of them at most, where candidates are tuned
 _REGIONS = 4  # that a comparison is made in
 _FEWEST, _PAIRS = 200, 1000  # rows that can be a series, and pairs to look at
 _ALIKE, _CHANCE, _ROUNDING = 0.6, 4.0, 1e-12  # a correlation, in standard errors, and relative variances
@@ -98,7 +99,7 @@ class Contest:
     """What candidates are made from and compared on, with what choosing may take.
 
     The data have columns without their mean; their noise, if there is one, is relative to alpha. `held` are
-    rows that shape no metric: by these candidates are judged.
+    rows from everywhere that shape no metric: by these candidates are judged.
     """
 
     data: Observations
@@ -109,17 +110,27 @@ class Contest:
     ties: Ties | None = None  # features that share a weight
     held: np.ndarray | None = None  # None: all
     pace: float = 0.0  # operations per second of what was compared last
+    _scouted: np.ndarray | None = field(default=None, init=False)  # of a few regions: shape no metric either
 
     @property
     def margin(self) -> float:
         """By what part lengthscales per feature have to lower the loss to be preferred to one."""
         return self.loss.margin_of_series if is_series(self.data.points) else 0.0
 
-    def hold_out(self) -> None:
-        """Hold some rows out."""
-        n, (part, most) = len(self.data), _HELD_OUT
-        count = min(most, max(round(part * n), min(200, n // 2)))
+    def hold_out(self, size: int, shape: Shape) -> Comparison:
+        """Hold rows out, and compare with trees of a shape on so many observations, in a few regions.
+
+        In these regions nearly all rows are held out, and not only the part that is everywhere: that would be
+        too few of them to tell lengthscales, ridges and metrics apart.
+        """
+        n = len(self.data)
+        count = max(round(_HELD_OUT * n), min(200, n // 2))
         self.held = np.sort(self.rng.permutation(n)[:count])
+        rows, judging = self._near(size), self.held
+        if len(rows) < n:
+            self._scouted = self.rng.permutation(rows)[: round(_SCOUTED * n)]
+            judging = np.union1d(self.held, self._scouted)
+        return self._compare(rows, judging, shape)
 
     def shaping(self, data: Observations) -> Observations:
         """Of the data, or of something made of them, row by row, what may shape candidates."""
@@ -127,6 +138,8 @@ class Contest:
             return data
         kept = np.ones(len(data), dtype=bool)
         kept[self.held] = False
+        if self._scouted is not None:
+            kept[self._scouted] = False
         return data.take(np.flatnonzero(kept))
 
     def sample(self, size: int) -> tuple[Observations, Loss]:
@@ -136,9 +149,12 @@ class Contest:
 
     def compare_on(self, size: int, shape: Shape) -> Comparison:
         """Compare with trees of a shape on so many observations, in a few regions where none is missing."""
-        rows = self._near(size)
+        return self._compare(self._near(size), self.held, shape)
+
+    def _compare(self, rows: np.ndarray, judging: np.ndarray | None, shape: Shape) -> Comparison:
+        """Compare on some rows, by those of them that are judging, or by all."""
         some = self.data if len(rows) == len(self.data) else self.data.take(rows)
-        counted = np.arange(len(rows)) if self.held is None else np.flatnonzero(np.isin(rows, self.held))
+        counted = np.arange(len(rows)) if judging is None else np.flatnonzero(np.isin(rows, judging))
         if not len(counted):
             counted = np.arange(len(rows))
         seeds = self.rng.randint(2**31 - 1, size=int(shape.n_trees)).tolist()
