@@ -59,7 +59,7 @@ def leading(
         return out - out.mean(0)
 
     if n <= _DENSE or 2 * count >= n:
-        what, instead = f"all eigenvectors of {n} points", "ask for fewer than half as many as points"
+        what, instead = f"all eigenvectors of {n:,} points", "ask for fewer than half as many as points"
         require_bytes(5.0 * 8 * n * n, points.device, what, instead)
         matrix = product(torch.eye(n, dtype=points.dtype, device=points.device)).double()
         values, vectors = torch.linalg.eigh((matrix + matrix.mT) / 2)

@@ -196,7 +196,7 @@ class Solution:
 def check_covariance(x: Points, matrices: int = 1) -> None:
     """Raise MemoryError if there is no room for so many matrices of covariances between points at once."""
     needed = (3.0 + matrices) * x.dtype.itemsize * len(x) ** 2
-    what = f"the covariance between {len(x)} points"
+    what = f"the covariance between {len(x):,} points"
     require_bytes(
         needed, x.device, what, "ask for standard deviations (return_std), or for fewer points at once"
     )

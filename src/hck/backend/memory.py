@@ -8,6 +8,7 @@ import torch
 
 from hck.backend.kinds import kind_of
 from hck.backend.parallel import grain
+from hck.backend.text import in_bytes
 
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
@@ -70,11 +71,7 @@ def require_bytes(
     limit = free_bytes(device) if allowed is None else allowed
     if needed > limit:
         source = f"are free on {str(device)!r}" if allowed is None else "are allowed by memory_budget"
-        raise MemoryError(f"{what} takes {_size(needed)}, but {_size(limit)} {source}: {instead}")
-
-
-def _size(count: float) -> str:
-    return f"{count / 1e9:,.3g} GB" if count >= 1e9 else f"{count / 1e6:,.3g} MB"
+        raise MemoryError(f"{what} takes {in_bytes(needed)}, but {in_bytes(limit)} {source}: {instead}")
 
 
 def free_bytes(device: torch.device) -> int:

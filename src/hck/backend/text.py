@@ -1,4 +1,4 @@
-"""Text from files and users, made harmless for whoever shows it."""
+"""Text for people: sizes, and what comes from files and users, made harmless."""
 
 import unicodedata
 
@@ -17,3 +17,17 @@ def harmless(text: str) -> str:
         else c.encode("unicode_escape", "surrogatepass").decode()
         for c in text
     )
+
+
+def in_bytes(count: float) -> str:
+    """A size in a unit that suits it.
+
+    Examples
+    --------
+    >>> in_bytes(512), in_bytes(20_500_000), in_bytes(2.88e12)
+    ('512 B', '20.5 MB', '2.88 TB')
+    """
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= 0.9995 * size:
+            return f"{float(f'{count / size:.3g}'):,g} {unit}"
+    return f"{count:.0f} B"

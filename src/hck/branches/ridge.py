@@ -9,6 +9,7 @@ from torch import Tensor
 from hck.backend import linalg
 from hck.backend.kinds import kind_of
 from hck.backend.parallel import at_a_time
+from hck.backend.text import in_bytes
 from hck.branches.drive import drive
 from hck.branches.memory import InMemory
 from hck.hierarchy.blueprint import Blueprint
@@ -93,7 +94,7 @@ def cut_within_budget(blueprint: Blueprint, columns: int, depth: int | None = No
     if best is not None:
         return best
     raise MemoryError(
-        f"memory_budget={blueprint.budget / 1e9:.2g} GB is too small: at least {min(needs) / 1e9:.2g} GB are "
+        f"memory_budget={in_bytes(blueprint.budget)} is too small: at least {in_bytes(min(needs))} are "
         "needed. Lower rank or leaf_size, use dtype='float32', or raise memory_budget"
     )
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 import torch
 from distributed import Future
 
+from hck.backend.text import in_bytes
 from hck.branches import Message, Plan, Probes, Reply, drive
 from hck.dask import tasks
 from hck.dask.cluster import Task, Work, lazy
@@ -132,8 +133,8 @@ def _check_room(facts: Facts, needed: int) -> None:
     """Warn if the rows of all trees do not fit into the workers' memory while they travel."""
     if facts.room is not None and needed > facts.room:
         warnings.warn(
-            f"the rows of all trees take about {needed / 1e9:.1f} GB while they travel, but the workers of "
-            f"the Dask cluster have {facts.room / 1e9:.1f} GB left: Dask may be slow, or end workers; use "
+            f"the rows of all trees take about {in_bytes(needed)} while they travel, but the workers of "
+            f"the Dask cluster have {in_bytes(facts.room)} left: Dask may be slow, or end workers; use "
             "more or larger workers, fewer trees, or X in float32",
             UserWarning,
             stacklevel=2,

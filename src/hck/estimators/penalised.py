@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from hck.approximations import Approximation
+from hck.backend.text import in_bytes
 from hck.estimators.training import Solved, Trees, check_size
 from hck.hierarchy import TreePredictor, share_points
 from hck.hierarchy.extremes import extremes, warn_of_rounding
@@ -143,7 +144,7 @@ class Penalties:
         needed = approximation.factor_bytes(sum(sizes))
         if needed and not approximation.can_leave_out(sum(sizes)):
             raise MemoryError(
-                f"losses other than the squared one keep a factorization, which takes {needed / 1e9:.2g} GB, "
+                f"losses other than the squared one keep a factorization, which takes {in_bytes(needed)}, "
                 "more than memory_budget: lower rank or leaf_size, use dtype='float32', or raise the budget"
             )
         device = approximation.device

@@ -145,7 +145,7 @@ class ProcessLearning(ProcessChoice):
         instead = "lower rank or leaf_size, use dtype='float32', or raise memory_budget"
         if times > 1:
             instead += ", or lower learn_size"
-        what = f"a Gaussian process of {len(approximation)} points"
+        what = f"a Gaussian process of {len(approximation):,} points"
         require_bytes(times * approximation.factor_bytes(), device, what, instead, allowed)
 
     # Likelihood -------------------------------------------------------------------------------------

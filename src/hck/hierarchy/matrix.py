@@ -104,7 +104,7 @@ class HierarchicalMatrix:
         n, device = self.shape[0], self.transfer.device
         needed = 4 * n * n * self.dtype.itemsize
         require_bytes(
-            needed, device, f"the dense matrix of {n} points", "multiply with the matrix as it is (@)"
+            needed, device, f"the dense matrix of {n:,} points", "multiply with the matrix as it is (@)"
         )
         return self @ torch.eye(self.shape[0], dtype=self.dtype, device=self.transfer.device)
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from hck._version import __version__
-from hck.backend.device import is_here, parse_device
+from hck.backend.device import is_here, resolve_device
 from hck.errors import ModelFileError
 from hck.persistence import folder
 from hck.persistence.classes import ESTIMATORS, Part, Place
@@ -152,9 +152,7 @@ def _named(path: Path) -> Iterator[None]:
 def _place(saved: str, device: str | torch.device | None) -> Place:
     """Where to load to, given the device of old and the one that is asked for."""
     if device is not None:
-        asked = parse_device(device)
-        if not is_here(asked):
-            raise ValueError(f"device={str(device)!r} was asked for, but torch does not find it here")
+        asked = resolve_device(device)
         return Place(asked, str(asked))
     try:
         old = torch.device(saved)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.memory import free_bytes, require_bytes
+from hck.backend.text import in_bytes
 from hck.kernels.inputs import object_array, refuse_complex
 from hck.kernels.sparse_input import check_sparse
 from hck.points.base import Points, PointsLike, VectorPoints, check_reach, check_same_kind
@@ -76,8 +77,8 @@ def _refuse_wide(columns: int) -> None:
     needed = 8 * 4 * columns
     if needed > 2**28 and needed > (free := free_bytes(torch.device("cpu"))):
         raise MemoryError(
-            f"X has {columns:,} columns: dense vectors of so many take {needed / 1e9:,.1f} GB, but "
-            f"{free / 1e9:,.1f} are free. An index that large is often a mistake; else hash or select columns"
+            f"X has {columns:,} columns: dense vectors of so many take {in_bytes(needed)}, but "
+            f"{in_bytes(free)} are free. An index that large is often a mistake; else hash or select columns"
         )
 
 

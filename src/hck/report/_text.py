@@ -41,20 +41,6 @@ def number(value: SupportsFloat) -> str:
     return f"{value:,.{max(0, 3 - size)}f}" if -5 < size < 7 else f"{value:.3e}"
 
 
-def in_bytes(count: int) -> str:
-    """A size in a unit that suits it.
-
-    Examples
-    --------
-    >>> in_bytes(512), in_bytes(20_500_000)
-    ('512 B', '20.5 MB')
-    """
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
-    return f"{count} B"
-
-
 def plural(count: int, one: str, many: str | None = None) -> str:
     """A number and what it is of.
 

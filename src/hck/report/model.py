@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from hck.backend.text import in_bytes
 from hck.estimators import (
     HCKClassifier,
     HCKGaussianProcessClassifier,
@@ -18,7 +19,7 @@ from hck.estimators.inspection import categories_of, learned_parameters, n_train
 from hck.kernels import Kernel, Product, Scaled, Sum
 from hck.plotting.cut import describe_leaves
 from hck.plotting.lengthscales import feature_labels, kernel_of, lengthscales, stationary_parts
-from hck.report._text import PageTable, Section, in_bytes, number, plural
+from hck.report._text import PageTable, Section, number, plural
 from hck.selection import Selection
 
 _ESTIMATORS = (
