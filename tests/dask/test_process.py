@@ -106,3 +106,21 @@ def test_what_needs_one_machine_says_so(client, data):
     with pytest.raises(AttributeError, match=r"to_local\(\)\.tree_"):
         _ = model.tree_
     assert clone(model).client is client
+
+
+def test_heavy_tails_are_drawn_in_everywhere():
+    rng = np.random.default_rng(0)
+    x = np.stack([np.exp(2 * rng.normal(size=900)), rng.normal(size=900)], 1)
+    y = 10 * np.sin(np.log(x[:, 0])) + x[:, 1] + 0.5 * rng.normal(size=900)
+    given = {"fit_time": "fast", "rank": 24, "leaf_size": 120, "n_trees": 2, "n_branches": 4}
+    model = DaskHCKGaussianProcessRegressor(**given, random_state=0)
+    model.fit(da.from_array(x[:800], chunks=(300, 2)), da.from_array(y[:800], chunks=300))
+    local = model.to_local()
+    assert model.features_scaled_
+    assert local.features_scaled_
+    assert np.sqrt(np.mean((model.predict(x[800:]) - y[800:]) ** 2)) < 1
+    for ours, theirs in zip(
+        *(each.predict(x[800:], return_std=True) for each in (model, local)), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
+    assert local.predict_gradient(x[800:]).shape == (100, 2)

@@ -55,7 +55,8 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
     Attributes
     ----------
     kernel_ : Kernel
-        With the parameters that were chosen or learned, for features as they came.
+        With the parameters that were chosen or learned, for features as they came; or, where these were
+        chosen and heavy tails of some drawn in, for scaled ones (`features_scaled_`).
     noise_ : float or ndarray of shape (n_samples,)
         The variance of the noise, or the variances that `fit` was given.
     theta_ : ndarray of shape (n_parameters,)
@@ -168,6 +169,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         d, first = features_of(self._trained_points()), self.posterior_.members[0]
         trends, targets = first.features.shape[1], () if first.outputs == 1 else (first.outputs,)
         self._trend.check(d, trends, first.outputs)
+        self._own_scaling().check(d)
         check_kernel(self.kernel_, self._trained_points())
         check_floats("theta_", torch.from_numpy(self.theta_), len(self._space.start))
         check_floats("coefficients_", torch.from_numpy(self.coefficients_), trends, *targets)
@@ -213,6 +215,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         rest -= features @ torch.from_numpy(trend.rough)
         data = Observations(points, _informative(rest, y), features, known)
         chosen = self._settle_parameters(data, rng)
+        points = chosen.scaling(points, points.dtype)
         variance: float | Tensor = float(chosen.noise or 0.0) if known is None else known
 
         def condition(approximation: Approximation) -> Process:
@@ -236,6 +239,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         self.residuals_ = [each.mean.residuals for each in members if isinstance(each.mean, ExactPredictor)]
         self.trees_ = [each.source.tree for each in members if each.source.tree is not None]
         self.posterior_, self._space, self._trend, self._units = posterior, chosen.space, trend, units
+        self._scaling = chosen.scaling
         start_anew(self)
         return self
 

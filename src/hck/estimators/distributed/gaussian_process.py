@@ -24,11 +24,20 @@ from hck.estimators.process_learning import Bounds
 from hck.kernels import Kernel
 from hck.preparation.arrays import PointsLike, TargetsLike
 from hck.preparation.sample import Sample
-from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend, TrendLike
 from hck.process import Mixture
 
-_LEARNED = ("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_", "selection_", "_space")
+_LEARNED = (
+    "kernel_",
+    "noise_",
+    "theta_",
+    "theta_names_",
+    "history_",
+    "n_iter_",
+    "selection_",
+    "_space",
+    "_scaling",
+)
 _KEPT = (
     *(*_LEARNED, "coefficients_", "log_marginal_likelihood_value_", "_trend"),
     *("n_features_in_", "feature_names_in_"),
@@ -184,7 +193,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         seeds = rng.randint(2**31 - 1, size=int(shape.n_trees)).tolist()
         noise = float(learned.noise_)
         plan = Plan(
-            *(learned.kernel_, noise, Scaling(), [], seeds, settings, self.dtype, "cpu"),
+            *(learned.kernel_, noise, learned._scaling, [], seeds, settings, self.dtype, "cpu"),
             coding=trend,
             process=True,
         )
