@@ -23,7 +23,7 @@ def squares(x):
     return np.column_stack([np.ones(len(x)), np.asarray(x)[:, 0] ** 2])
 
 
-@pytest.mark.parametrize(("trend", "n_trees"), [("zero", 1), ("linear", 2), (squares, 1)])
+@pytest.mark.parametrize(("trend", "n_trees"), [("zero", 1), ("mean", 1), ("linear", 2), (squares, 1)])
 def test_it_is_the_process_of_one_machine(data, trend, n_trees, tmp_path):
     x, y = data
     X, Y = da.from_array(x, chunks=((300, 0, 400), 3)), da.from_array(y + 50, chunks=350)

@@ -76,6 +76,10 @@ class ProcessChoice(HCKEstimator):
             return False
         return self.bounds is None and self.priors is None and self._starting_noise() is None
 
+    def _compares(self, n: int, noise_is_known: bool) -> bool:
+        """Whether candidates compete on n observations."""
+        return not noise_is_known and n >= FEWEST and self._chooses()
+
     def _starting_noise(self) -> float | None:
         """The variance of the noise that was given."""
         return None if self.noise is None or isinstance(self.noise, str) else float(self.noise)

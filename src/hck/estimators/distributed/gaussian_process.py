@@ -113,7 +113,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         lengthscale: ArrayLike | None = "auto",
         ard: bool = True,
         noise: float | str | None = "auto",
-        trend: TrendLike = "constant",
+        trend: TrendLike = "auto",
         fit_time: float | str = "balanced",
         calibrate: str | None = "auto",
         optimizer: str | None = "auto",
@@ -186,7 +186,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         """Learn the parameters on some of the sample, with a plain estimator."""
         size, plain = self._least_sample(data.n), self._alone(device=None)
         learned: HCKGaussianProcessRegressor = plain.fit(sample.x[:size], sample.y[:size])
-        trend = Trend.of(self.trend, sample.x, sample.y)[0]
+        trend = Trend.of(learned._trend.kind, sample.x, sample.y)[0]
         shape = learned.selection_.shape
         settings = sizes.estimator._settings(shape)
         number = sizes.branches(shape.n_trees, settings)
