@@ -187,7 +187,8 @@ class ProcessPrediction(ProcessLearning):
     def loo_predict(self, return_std: bool = False) -> Predictions:
         """Predict each training observation from all others, in closed form.
 
-        Tree, landmarks and learned parameters stay as they are; the trend is estimated without the point.
+        Tree, landmarks and learned parameters stay as they are, and so does a mean that is taken as known
+        (``trend="mean"``); other trends are estimated without the point.
 
         Parameters
         ----------
