@@ -23,7 +23,7 @@ def squares(x):
     return np.column_stack([np.ones(len(x)), np.asarray(x)[:, 0] ** 2])
 
 
-@pytest.mark.parametrize(("trend", "n_trees"), [("zero", 1), ("linear", 2), (squares, 1)])
+@pytest.mark.parametrize(("trend", "n_trees"), [("zero", 1), ("mean", 1), ("linear", 2), (squares, 1)])
 def test_it_is_the_process_of_one_machine(data, trend, n_trees, tmp_path):
     x, y = data
     X, Y = da.from_array(x, chunks=((300, 0, 400), 3)), da.from_array(y + 50, chunks=350)
@@ -106,3 +106,21 @@ def test_what_needs_one_machine_says_so(client, data):
     with pytest.raises(AttributeError, match=r"to_local\(\)\.tree_"):
         _ = model.tree_
     assert clone(model).client is client
+
+
+def test_heavy_tails_are_drawn_in_everywhere():
+    rng = np.random.default_rng(0)
+    x = np.stack([np.exp(2 * rng.normal(size=900)), rng.normal(size=900)], 1)
+    y = 10 * np.sin(np.log(x[:, 0])) + x[:, 1] + 0.5 * rng.normal(size=900)
+    given = {"fit_time": "fast", "rank": 24, "leaf_size": 120, "n_trees": 2, "n_branches": 4}
+    model = DaskHCKGaussianProcessRegressor(**given, random_state=0)
+    model.fit(da.from_array(x[:800], chunks=(300, 2)), da.from_array(y[:800], chunks=300))
+    local = model.to_local()
+    assert model.features_scaled_
+    assert local.features_scaled_
+    assert np.sqrt(np.mean((model.predict(x[800:]) - y[800:]) ** 2)) < 1
+    for ours, theirs in zip(
+        *(each.predict(x[800:], return_std=True) for each in (model, local)), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
+    assert local.predict_gradient(x[800:]).shape == (100, 2)

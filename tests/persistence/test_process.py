@@ -49,7 +49,7 @@ def test_processes(again, approximation):
     check_process(again(model), model, iterative=isinstance(approximation, Iterative))
 
 
-@pytest.mark.parametrize("trend", ["zero", "constant", "linear"])
+@pytest.mark.parametrize("trend", ["zero", "mean", "constant", "linear"])
 def test_trends_and_noise_of_each_observation(again, trend):
     options = {**GIVEN, "optimizer": None, "trend": trend, "n_trees": 2}
     model = HCKGaussianProcessRegressor(**options).fit(X, Y, noise_variance=RNG.uniform(0.01, 0.1, 200))

@@ -274,7 +274,7 @@ class HCKEstimator(BaseEstimator):
     @property
     def features_scaled_(self) -> bool:
         """Whether lengthscales are those of features that were scaled."""
-        return getattr(self, "_scaling", Scaling()).factor is not None
+        return self._own_scaling().factor is not None
 
     def _ties(self) -> Ties | None:
         """Which features have a weight in common; None if all have their own."""
@@ -387,7 +387,12 @@ class HCKEstimator(BaseEstimator):
 
     def _placed(self, X: PointsLike) -> Points:
         """Validated new points, as the trained functions take them."""
-        return as_points_like(X, self._trained_points())
+        trained = self._trained_points()
+        return self._own_scaling()(as_points_like(X, trained), trained.dtype)
+
+    def _own_scaling(self) -> Scaling:
+        """How features are scaled before the kernel sees them."""
+        return getattr(self, "_scaling", Scaling())  # which not all estimators have
 
     @staticmethod
     def _out(X: PointsLike, values: Tensor) -> Predictions:

@@ -55,7 +55,8 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
     Attributes
     ----------
     kernel_ : Kernel
-        With the parameters that were chosen or learned, for features as they came.
+        With the parameters that were chosen or learned, for features as they came; or, where these were
+        chosen and heavy tails of some drawn in, for scaled ones (`features_scaled_`).
     noise_ : float or ndarray of shape (n_samples,)
         The variance of the noise, or the variances that `fit` was given.
     theta_ : ndarray of shape (n_parameters,)
@@ -119,7 +120,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         "fit_time": [StrOptions({"fast", "balanced", "best"}), Interval(Real, 0, None, closed="neither")],
         "lengthscale": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), "array-like", None],
         "noise": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
-        "trend": [StrOptions({"zero", "constant", "linear"}), callable],
+        "trend": [StrOptions({"auto", "zero", "mean", "constant", "linear"}), callable],
         "optimizer": [StrOptions({"auto", "lbfgs", "stochastic"}), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
@@ -138,7 +139,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         lengthscale: ArrayLike | None = "auto",
         ard: bool = True,
         noise: float | str | None = "auto",
-        trend: TrendLike = "constant",
+        trend: TrendLike = "auto",
         fit_time: float | str = "balanced",
         calibrate: str | None = "auto",
         optimizer: str | None = "auto",
@@ -168,9 +169,10 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         d, first = features_of(self._trained_points()), self.posterior_.members[0]
         trends, targets = first.features.shape[1], () if first.outputs == 1 else (first.outputs,)
         self._trend.check(d, trends, first.outputs)
+        self._own_scaling().check(d)
         check_kernel(self.kernel_, self._trained_points())
         check_floats("theta_", torch.from_numpy(self.theta_), len(self._space.start))
-        check_floats("coefficients_", torch.from_numpy(self.coefficients_), trends, *targets)
+        check_floats("coefficients_", torch.from_numpy(self.coefficients_), len(self._trend.rough), *targets)
         units = self._own_units()
         require(units is None or units.scale.shape == targets, f"_units must be of {first.outputs} targets")
         noise = np.asarray(self.noise_)
@@ -208,11 +210,12 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         units = self._choose_units(y, known is not None)
         y = y if units is None else units(y)
         self._check_size(y)
-        trend, features = Trend.of(self.trend, X, y)
+        trend, features = Trend.of(self._trend_kind(len(y), known is not None), X, y)
         rest = torch.tensor(y, dtype=torch.float64, device="cpu")
-        rest -= features @ torch.from_numpy(trend.rough)
+        rest -= trend.explained(features)
         data = Observations(points, _informative(rest, y), features, known)
         chosen = self._settle_parameters(data, rng)
+        points = chosen.scaling(points, points.dtype)
         variance: float | Tensor = float(chosen.noise or 0.0) if known is None else known
 
         def condition(approximation: Approximation) -> Process:
@@ -236,8 +239,15 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         self.residuals_ = [each.mean.residuals for each in members if isinstance(each.mean, ExactPredictor)]
         self.trees_ = [each.source.tree for each in members if each.source.tree is not None]
         self.posterior_, self._space, self._trend, self._units = posterior, chosen.space, trend, units
+        self._scaling = chosen.scaling
         start_anew(self)
         return self
+
+    def _trend_kind(self, n: int, noise_is_known: bool) -> TrendLike:
+        """Of "auto": the mean where candidates compete, since there it is known; or else a constant."""
+        if not (isinstance(self.trend, str) and self.trend == "auto"):
+            return self.trend
+        return "mean" if self._compares(n, noise_is_known) else "constant"
 
     def _choose_units(self, y: np.ndarray, noise_is_known: bool) -> Units | None:
         """Those that targets (n,) or (n, targets) are divided by; None: they are left as they are."""

@@ -54,6 +54,12 @@ def scaling_kind(model: RidgeEstimator) -> str | None:
     return kind if model._scaling.bend is None else f"{kind}, heavy tails drawn in"
 
 
+def trend_of(model: ProcessLearning) -> str:
+    """The mean function: what it is called."""
+    kind = model._trend.kind
+    return kind if isinstance(kind, str) else "a function"
+
+
 def has_left_out(model: HCKEstimator) -> bool:
     """Whether there are predictions of training points by all others; those of processes always are."""
     return not isinstance(model, RidgeEstimator) or model._left_out is not None

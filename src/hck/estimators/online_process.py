@@ -49,7 +49,7 @@ class OnlineProcessEstimator(OnlineEstimator, ProcessDraws):
 
     def _relabelled(self, state: State, positions: np.ndarray, values: Tensor) -> State:
         b = state.observed(positions).double().cpu()  # whose trend stays
-        b[:, :1] = values - b[:, 1:] @ torch.from_numpy(self._trend.rough.reshape(-1, 1))
+        b[:, :1] = values - self._trend.explained(b[:, 1:]).reshape(-1, 1)
         return state.relabel(positions, b)
 
     def _add(self, X: PointsLike, y: np.ndarray, noise_variance: Weights) -> None:
@@ -121,7 +121,7 @@ def _subtracting(state: State) -> Tensor:
 
 def raw_coefficients(posterior: Mixture, trend: Trend, units: Units | None) -> np.ndarray:
     """Coefficients of the trend, of features and targets as they were given."""
-    found = trend.raw(posterior.coefficients.cpu().numpy().reshape(trend.rough.shape))
+    found = trend.raw(posterior.coefficients.cpu().numpy().reshape(-1, *trend.rough.shape[1:]))
     return found if units is None else found * units.scale
 
 

@@ -99,10 +99,11 @@ ard : bool, default=True
     Whether a named kernel has a lengthscale for each feature, or one for all.
 noise : "auto", float or None, default="auto"
     λ > 0, the variance of the noise where learning starts. Auto, or None: a tenth of the variance of y.
-trend : {"zero", "constant", "linear"} or callable, default="constant"
-    The mean function: none, a constant, linear in the features, or linear in those that a function
-    makes of X, as an array of shape (n_samples, n_trends). Its coefficients are estimated by generalised
-    least squares, and their uncertainty is part of that of predictions.
+trend : {"auto", "zero", "mean", "constant", "linear"} or callable, default="auto"
+    The mean function: none, the mean of y, a constant, linear in the features, or linear in those that a
+    function makes of X, as an array of shape (n_samples, n_trends). Coefficients of the last three are
+    estimated by generalised least squares, and their uncertainty is part of that of predictions. Auto: the
+    mean where candidates compete, as they do with it, and else a constant.
 fit_time : {"fast", "balanced", "best"} or float, default="balanced"
     How long a fit may take, where something is chosen: seconds, or a name, as for `HCKRegressor`.
 calibrate : {"auto", "loo"} or None, default="auto"

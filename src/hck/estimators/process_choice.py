@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 
 from hck.backend.memory import resolve_budget
 from hck.estimators.base import HCKEstimator
-from hck.estimators.training import scale
+from hck.estimators.training import draw_in, scale
 from hck.kernels import Kernel
 from hck.kernels.stationary import Stationary
 from hck.partition import Tree
 from hck.points import Points
+from hck.preparation.scaling import Scaling
 from hck.selection import Observations, Selection, Space
 from hck.selection.auto import select
 from hck.selection.candidate import Given, Shape
@@ -34,7 +35,10 @@ _PART = 0.7  # of the work, for training; as in `hck.selection.auto`
 
 @dataclass(frozen=True)
 class Chosen:
-    """A kernel of the features as they came, the noise, and how they were found."""
+    """A kernel, the noise, and how they were found.
+
+    The kernel is of features as they came, unless heavy tails of some are to be drawn in (`scaling`).
+    """
 
     kernel: Kernel
     noise: float | None  # its variance; None if it is known for each observation
@@ -43,6 +47,7 @@ class Chosen:
     space: Space  # what can be learned
     theta: np.ndarray  # where in it
     history: list[float]  # of learning by likelihood
+    scaling: Scaling = field(default_factory=Scaling)  # what points go through before the kernel sees them
 
     @property
     def compared(self) -> bool:
@@ -62,6 +67,7 @@ class ProcessChoice(HCKEstimator):
     noise: float | str | None
     optimizer: str | None
     priors: dict[str, tuple[float, float]] | None
+    _scaling: Scaling  # which models of earlier versions lack
 
     def _chooses(self) -> bool:
         """Whether candidates compete: where nothing is given that is learned by likelihood, or not at all."""
@@ -69,6 +75,10 @@ class ProcessChoice(HCKEstimator):
         if not all(isinstance(each, str) and each == "auto" for each in asked) or not self.ard:
             return False
         return self.bounds is None and self.priors is None and self._starting_noise() is None
+
+    def _compares(self, n: int, noise_is_known: bool) -> bool:
+        """Whether candidates compete on n observations."""
+        return not noise_is_known and n >= FEWEST and self._chooses()
 
     def _starting_noise(self) -> float | None:
         """The variance of the noise that was given."""
@@ -126,11 +136,15 @@ class ProcessChoice(HCKEstimator):
         spread = y.std(0, correction=0)
         spread = spread.where(spread > 0, 1.0)
         placed = isinstance(self.partition, Tree) or not isinstance(self.landmarks, str)
-        scaled = scale(points, None if placed else "standard", not placed, points.dtype)
+        kind = None if placed else "standard"
+        scaled = scale(points, kind, not placed, points.dtype, self._ties())
         y = y / spread
         settings, limits = self._settings(Shape(1, self.leaf_size, 1)), self._limits(points)
-        contest = Contest(Observations(scaled.points, y), SquaredError(y.numpy()), settings, limits, rng)
+        here, loss = Observations(scaled.points, y), SquaredError(y.numpy())
+        contest = Contest(here, loss, settings, limits, rng, scaled.ties)
         with torch.no_grad():
+            scaled = draw_in(scaled, points, self._sizes(), contest)
+            contest.data = replace(here, points=scaled.points)
             found = select(self._sizes(), contest, scaled.units)
             shape = self._exact_if_small(found.shape, points, limits.memory)
             seeds = rng.randint(2**31 - 1, size=int(shape.n_trees)).tolist()
@@ -138,13 +152,15 @@ class ProcessChoice(HCKEstimator):
         known = math.isfinite(size) and size > 1e-12  # else y is constant, or singular by rounding
         unit = float(spread.square().mean())  # of all targets alike
         variance = (size if known else 1e-12) * unit
-        kernel, factor = found.kernel, scaled.scaling.factor
-        if factor is not None and isinstance(kernel, Stationary):
-            kernel = kernel.before(factor.cpu())
+        kernel, scaling = found.kernel, scaled.scaling
+        if scaling.bend is None:  # then the kernel can take the place of the scaling
+            if scaling.factor is not None and isinstance(kernel, Stationary):
+                kernel = kernel.before(scaling.factor.cpu())
+            scaling = Scaling()
         kernel, noise = variance * kernel, variance * found.alpha
         n_trees, leaf_size, rank = shape.n_trees, shape.leaf_size, shape.rank
         selection = replace(
             found, kernel=kernel, alpha=noise, n_trees=n_trees, leaf_size=leaf_size, rank=rank
         )
         space = Space.of(kernel, noise, scale=unit)
-        return Chosen(kernel, noise, selection, seeds, space, space.start, [])
+        return Chosen(kernel, noise, selection, seeds, space, space.start, [], scaling)

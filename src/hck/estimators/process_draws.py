@@ -71,6 +71,7 @@ class ProcessDraws(ProcessPrediction):
         self._validate_params()
         X = self._validate_new(X) if hasattr(self, "posterior_") else self._validate_points(X)
         points, rng = self._points(X), check_random_state(random_state)
+        points = self._own_scaling()(points, points.dtype)
         _check_count(n_samples, len(points), self._n_targets(), points.device)
         kernel = self.kernel_ if hasattr(self, "kernel_") else self._start_kernel(points, 1.0)
         source = self._approximation(kernel, points, rng.randint(2**31 - 1), self._shape, scouting=True)
@@ -118,7 +119,7 @@ class ProcessDraws(ProcessPrediction):
         random = as_random(seed)
         _check_count(n_samples, count(X), self._n_targets(), self._trained_points().device)
         features = self._trend(X)
-        drawn = self.posterior_.sample(X, features, n_samples, random.child(0))
+        drawn = self.posterior_.sample(self._placed(X), features, n_samples, random.child(0))
         if observed:
             error = random.child(1).normal(drawn.shape, drawn.dtype, drawn.device)
             drawn = drawn + self._noise_of_new() ** 0.5 * error
@@ -221,7 +222,7 @@ def _values(model: ProcessDraws, drawn: MixtureFunctions, X: PointsLike) -> Pred
         X = model._validate_new(X)
         _check_count(len(drawn.which), count(X), model._n_targets(), model._trained_points().device)
         features = model._trend(X)
-        return model._out(X, model._restore(features, drawn(X, features), axis=-2))
+        return model._out(X, model._restore(features, drawn(model._placed(X), features), axis=-2))
 
 
 def _check_whole(name: str, value: object) -> None:

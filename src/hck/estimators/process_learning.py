@@ -75,7 +75,7 @@ class ProcessLearning(ProcessChoice):
     def _settle_parameters(self, data: Observations, rng: np.random.RandomState) -> Chosen:
         """Kernel, noise and sizes: by a comparison of candidates, or by likelihood."""
         spread = float(data.y.reshape(len(data), -1).var(0, correction=0).mean()) or 1.0
-        if data.noise is None and len(data) >= FEWEST and self._chooses():
+        if self._compares(len(data), data.noise is not None):
             return self._choose(data, rng)
         start = self._starting_noise()
         start = self._clip("noise", 0.1 * spread) if start is None else start

@@ -89,16 +89,17 @@ class ProcessPrediction(ProcessLearning):
             return around(mean, std * (std.new_tensor(reach) if isinstance(std, Tensor) else reach))
         X = self._validate_new(X)
         posterior, features, verbose = self.posterior_, self._trend(X), bool(self.verbose)
+        points = self._placed(X)
         noise = self._noise_of_new() if observed and (return_std or return_cov) else 0.0
         if return_std:
-            mean, variance = posterior.variance(X, features, verbose)
+            mean, variance = posterior.variance(points, features, verbose)
             std = self._stretch((variance + noise).sqrt(), 1)
             return self._out(X, self._restore(features, mean)), self._out(X, std)
         if return_cov:
-            mean, cov = posterior.covariance(X, features)
+            mean, cov = posterior.covariance(points, features)
             cov.diagonal(dim1=0, dim2=1).add_(noise)
             return self._out(X, self._restore(features, mean)), self._out(X, self._stretch(cov, 2))
-        return self._out(X, self._restore(features, posterior.predict(X, features, verbose)))
+        return self._out(X, self._restore(features, posterior.predict(points, features, verbose)))
 
     def _reach(self, level: float) -> np.ndarray:
         """How many standard deviations of observations intervals reach to both sides: () or (targets,)."""
@@ -158,15 +159,20 @@ class ProcessPrediction(ProcessLearning):
         X = self._validate_new(X)
         check_slopes(self)
         posterior, trend, verbose = self.posterior_, self._trend, bool(self.verbose)
-        along = trend.slope(features_of(self._trained_points()))
+        points, scaling = self._placed(X), self._own_scaling()
+        along = trend.slope(features_of(points))
+        inside = scaling.forth(along, points.x)  # by features as the kernel sees them
 
         def restored(slopes: Tensor) -> Predictions:
             return self._out(X, by_columns(self, self._stretch(slopes, 1)))
 
+        def restored_mean(slopes: Tensor) -> Predictions:
+            return restored(trend.restore_slope(along, scaling.back(slopes, points.x)))
+
         if not return_std:
-            return restored(trend.restore_slope(along, posterior.slope(X, along, verbose)))
-        mean, variance = posterior.slope_variance(X, along, verbose)
-        return restored(trend.restore_slope(along, mean)), restored(variance.sqrt())
+            return restored_mean(posterior.slope(points, inside, verbose))
+        mean, variance = posterior.slope_variance(points, inside, verbose)
+        return restored_mean(mean), restored(scaling.back(variance.sqrt(), points.x))
 
     def _noise_of_new(self) -> float:
         if np.ndim(self.noise_):
@@ -181,7 +187,8 @@ class ProcessPrediction(ProcessLearning):
     def loo_predict(self, return_std: bool = False) -> Predictions:
         """Predict each training observation from all others, in closed form.
 
-        Tree, landmarks and learned parameters stay as they are; the trend is estimated without the point.
+        Tree, landmarks and learned parameters stay as they are, and so does a mean that is taken as known
+        (``trend="mean"``); other trends are estimated without the point.
 
         Parameters
         ----------

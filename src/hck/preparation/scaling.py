@@ -102,10 +102,22 @@ class Scaling:
         """Gradients (points, d, …) by features as they came, given those by scaled ones, at (points, d)."""
         if self.factor is None:
             return slopes
-        factor = self.factor.to(slopes).expand(at.shape)
-        if self.bend is not None:
-            factor = factor / (self.bend.to(slopes) * at.to(slopes)).cosh()
-        return slopes * factor.reshape(*at.shape, *(1,) * (slopes.ndim - 2))
+        return slopes * self._stretch(at).to(slopes).reshape(*at.shape, *(1,) * (slopes.ndim - 2))
+
+    def forth(self, slopes: Tensor, at: Tensor) -> Tensor:
+        """Gradients (d, …) by features as they came as those by scaled ones, at (points, d).
+
+        Shape (points, d, …); as they are if nothing is scaled.
+        """
+        if self.factor is None:
+            return slopes
+        return slopes / self._stretch(at).to(slopes).reshape(*at.shape, *(1,) * (slopes.ndim - 1))
+
+    def _stretch(self, at: Tensor) -> Tensor:
+        """How much scaled features change with those that came, at scaled points (points, d)."""
+        assert self.factor is not None
+        factor = self.factor.to(at.device).expand(at.shape)
+        return factor if self.bend is None else factor / (self.bend.to(factor) * at.to(factor)).cosh()
 
     def _bent(self, z: Tensor) -> Tensor:
         if self.bend is None:

@@ -15,7 +15,9 @@ from hck.errors import NoGradientError
 from hck.kernels.inputs import real_array
 from hck.preparation.arrays import PointsLike, count, to_host
 
-# "zero", "constant", "linear", or a function that makes features of points: shape (points, trends).
+_FLAT = ("zero", "mean", "constant")  # without slopes
+
+# "zero", "mean", "constant", "linear", or a function that makes features of points: shape (points, trends).
 TrendLike: TypeAlias = str | Callable[[PointsLike], ArrayLike | Tensor]
 
 
@@ -25,7 +27,8 @@ class Trend:
 
     `centre` and `width`, (features,), are without the constant. `rough`, (trends,) or (trends, targets), are
     coefficients by ordinary least squares: what they explain is taken away before anything else is computed,
-    since a large mean costs digits.
+    since a large mean costs digits. Of the kind "mean" that is all, (1,) or (1, targets), and nothing is left
+    to estimate: there are no features.
     """
 
     kind: TrendLike
@@ -34,11 +37,11 @@ class Trend:
     rough: np.ndarray
 
     def validate(self) -> None:
-        kinds = ("zero", "constant", "linear")
+        kinds = ("zero", "mean", "constant", "linear")
         require(isinstance(self.kind, str) and self.kind in kinds, f"kind must be one of {kinds}")
         features = len(self.centre) if self.kind == "linear" else 0
         trends = features + (self.kind != "zero")
-        rough = (trends, None) if self.rough.ndim == 2 else (trends,)
+        rough = (trends, None) if self.rough.ndim == 2 else (trends,)  # one of a mean, too
         shapes = {"centre": (features,), "width": (features,), "rough": rough}
         for name, shape in shapes.items():
             check_floats(name, torch.from_numpy(getattr(self, name)), *shape)
@@ -50,7 +53,8 @@ class Trend:
     def check(self, d: int, trends: int, targets: int = 1) -> None:
         """Raise ValueError unless it is of d features, and has so many trends, of so many targets."""
         require(self.kind != "linear" or len(self.centre) == d, f"the trend must be of {d} features")
-        require(len(self.rough) == trends, f"there are {len(self.rough)} trends in place of {trends}")
+        known = 0 if self.kind == "mean" else len(self.rough)
+        require(known == trends, f"there are {known} trends in place of {trends}")
         wanted = () if targets == 1 else (targets,)
         found = self.rough.shape[1:]
         require(found == wanted, f"rough must be {(trends, *wanted)}, got {self.rough.shape}")
@@ -66,7 +70,8 @@ class Trend:
             centre = np.zeros_like(width) if callable(kind) else np.where(varies, centre, raw[0])
             trend = replace(trend, centre=centre, width=np.where(varies, width, 1.0))
         features = trend._standardise(raw, count(X))
-        rough = np.linalg.lstsq(features, y, rcond=None)[0]
+        mean = isinstance(kind, str) and kind == "mean"
+        rough = y.mean(0, keepdims=True) if mean else np.linalg.lstsq(features, y, rcond=None)[0]
         return replace(trend, rough=rough), torch.from_numpy(features)
 
     def __call__(self, X: PointsLike) -> Tensor:
@@ -79,7 +84,7 @@ class Trend:
             raise NoGradientError(
                 "a trend that is a function is not differentiated: use trend='linear', 'constant' or 'zero'"
             )
-        constant = torch.zeros(d, 0 if self.kind == "zero" else 1, dtype=torch.float64, device="cpu")
+        constant = torch.zeros(d, self._constants, dtype=torch.float64, device="cpu")
         if self.kind != "linear":
             return constant
         return torch.cat([constant, torch.from_numpy(1 / self.width).diag()], 1)
@@ -87,37 +92,51 @@ class Trend:
     def _standardise(self, raw: np.ndarray | None, n: int) -> np.ndarray:
         """Features as they came, centred and scaled, with the constant if there is one."""
         if raw is None:
-            return np.ones((n, 0 if self.kind == "zero" else 1))
+            return np.ones((n, self._constants))
         features = (raw - self.centre) / self.width
         return features if callable(self.kind) else np.hstack([np.ones((n, 1)), features])
 
     def right_sides(self, X: PointsLike, y: np.ndarray) -> np.ndarray:
         """Observations less what rough coefficients explain, and features: shape (points, 1 + trends)."""
         features = self(X).numpy()
-        return np.hstack([(y - features @ self.rough)[:, None], features])
+        return np.hstack([(y - self.explained(torch.from_numpy(features)).numpy())[:, None], features])
+
+    def explained(self, features: Tensor) -> Tensor:
+        """What rough coefficients say of points with these features: (points,) or (points, targets)."""
+        rough = torch.from_numpy(self.rough)
+        if self.kind == "mean":
+            return rough.expand(len(features), *rough.shape[1:])
+        return features.to(rough) @ rough
 
     def restore(self, features: Tensor, values: Tensor) -> Tensor:
         """Values (points,) or (points, targets), perhaps with an axis of draws, with what was taken away."""
-        rough = (features @ torch.from_numpy(self.rough)).to(values.device)
+        rough = self.explained(features).to(values.device)
         return (values.double() + (rough if values.ndim == rough.ndim else rough[..., None])).to(values.dtype)
 
     def restore_slope(self, trend: Tensor, slopes: Tensor) -> Tensor:
         """Gradients (points, d) with those of what was taken away, given `slope`."""
+        if self.kind == "mean":
+            return slopes
         return slopes + (trend @ torch.from_numpy(self.rough)).to(slopes)
 
     def raw(self, coefficients: np.ndarray) -> np.ndarray:
         """Coefficients of the features as they were given, in place of those of what was left."""
-        coefficients = coefficients + self.rough
-        if self.kind in ("zero", "constant"):
+        coefficients = self.rough if self.kind == "mean" else coefficients + self.rough
+        if self.kind in _FLAT:
             return coefficients
         if callable(self.kind):
             return (coefficients.T / self.width).T
         slopes = (coefficients[1:].T / self.width).T
         return np.concatenate([[coefficients[0] - self.centre @ slopes], slopes])
 
+    @property
+    def _constants(self) -> int:
+        """How many features are the constant, of those that say anything of points by themselves."""
+        return 1 if self.kind in ("constant", "linear") else 0
+
     def _features(self, X: PointsLike) -> np.ndarray | None:
         """As they came, without the constant: shape (points, features)."""
-        if self.kind in ("zero", "constant"):
+        if self.kind in _FLAT:
             return None
         if callable(self.kind):
             array, n = real_array(self.kind(X)), count(X)

@@ -15,7 +15,13 @@ from hck.estimators import (
     HCKRegressor,
 )
 from hck.estimators.base import HCKEstimator
-from hck.estimators.inspection import categories_of, learned_parameters, n_training_points, scaling_kind
+from hck.estimators.inspection import (
+    categories_of,
+    learned_parameters,
+    n_training_points,
+    scaling_kind,
+    trend_of,
+)
 from hck.kernels import Kernel, Product, Scaled, Sum
 from hck.plotting.cut import describe_leaves
 from hck.plotting.lengthscales import feature_labels, kernel_of, lengthscales, stationary_parts
@@ -147,7 +153,7 @@ def _noise_rows(model: HCKEstimator) -> list[Row]:
         noise = f"variances given for each training point, from {number(low)} to {number(high)}"
     else:
         noise = f"variance {number(model.noise_)}, standard deviation {number(model.noise_**0.5)}"
-    trend = model.trend if isinstance(model.trend, str) else "a function"
+    trend = trend_of(model)
     every = model.coefficients_.T.ravel()  # target by target
     known = ", ".join(number(each) for each in every[:8])
     more = ", …" if len(every) > 8 else ""

@@ -155,7 +155,7 @@ def test_constant_targets_teach_nothing_and_are_predicted():
     np.testing.assert_allclose(nothing.predict(NEW), mean[:, [0, 2]], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("trend", ["zero", "constant", "linear"])
+@pytest.mark.parametrize("trend", ["zero", "mean", "constant", "linear"])
 def test_one_observation_of_two_targets(trend):
     model = HCKGaussianProcessRegressor(trend=trend, random_state=0).fit([[1.0, 2.0]], [[5.0, -3.0]])
     mean, std = model.predict([[1.0, 2.0], [9.0, 9.0]], return_std=True)

@@ -11,7 +11,7 @@ from process_problem import NEW, TREE, N, X, Y, fixed
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.mark.parametrize("trend", ["zero", "constant", "linear"])
+@pytest.mark.parametrize("trend", ["zero", "mean", "constant", "linear"])
 def test_covariances_have_the_deviations_on_their_diagonal(trend):
     model = fixed(trend=trend, **TREE).fit(X, Y)
     every = np.concatenate([X[:20], NEW, NEW + 3])

@@ -36,6 +36,53 @@ def test_coefficients_of_a_constant():
     np.testing.assert_allclose(nothing.predict(NEW + 100), 0, atol=1e-9)
 
 
+def test_a_mean_is_known():
+    """As if it had been taken away by hand: the same for all trees, and certain."""
+    y = Y + 42
+    for given in (TREE, {**TREE, "n_trees": 3, "normalize_y": True}):
+        model, zero = (
+            fixed(trend="mean", **given).fit(X, y),
+            fixed(trend="zero", **given).fit(X, y - y.mean()),
+        )
+        for options in ({"return_std": True}, {"return_cov": True}):
+            ours, theirs = (each.predict(NEW, **options) for each in (model, zero))
+            np.testing.assert_allclose(ours[0], theirs[0] + y.mean(), rtol=1e-9)
+            np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-6, atol=1e-9)
+        assert model.coefficients_ == pytest.approx([y.mean()])
+        assert model.log_marginal_likelihood() == pytest.approx(zero.log_marginal_likelihood())
+        np.testing.assert_allclose(model.loo_predict(), zero.loo_predict() + y.mean())
+        np.testing.assert_allclose(model.predict_gradient(NEW), zero.predict_gradient(NEW), atol=1e-9)
+        drawn = model.draw_functions(2)(NEW), zero.draw_functions(2)(NEW) + y.mean()
+        np.testing.assert_allclose(*drawn, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(model.predict(NEW + 100), y.mean())
+        np.testing.assert_allclose(model.y_train_, y)
+
+
+def test_a_mean_stays_when_observations_come_and_go():
+    model = fixed(trend="mean", **TREE).fit(X[:80], Y[:80])
+    model.partial_fit(X[80:], Y[80:] + 1).update([0, 3], [5.0, 6.0])
+    assert model.coefficients_ == pytest.approx([Y[:80].mean()])
+    expected = np.append(Y[:80], Y[80:] + 1)
+    expected[[0, 3]] = 5, 6
+    np.testing.assert_allclose(model.y_train_, expected)
+    np.testing.assert_allclose(model.predict(NEW + 100), Y[:80].mean())
+
+
+def test_it_is_a_mean_where_candidates_compete():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(80, 2))
+    y = 3 + np.sin(6 * x[:, 0]) + 0.1 * rng.standard_normal(80)
+    model = HCKGaussianProcessRegressor(fit_time="fast", random_state=0).fit(x, y)
+    assert model.coefficients_ == pytest.approx([y.mean()])
+    others = [
+        HCKGaussianProcessRegressor(trend="constant", fit_time="fast", random_state=0).fit(x, y),
+        HCKGaussianProcessRegressor(max_iter=2).fit(x[:30], y[:30]),
+        HCKGaussianProcessRegressor(max_iter=2).fit(x, y, noise_variance=np.full(80, 0.01)),
+        HCKGaussianProcessRegressor("matern52", max_iter=2).fit(x, y),
+    ]
+    assert [other._trend.kind for other in others] == ["constant"] * 4
+
+
 def powers(x):
     """A trend: 1, x₀, 100 x₀²."""
     first = np.asarray(x)[:, 0]

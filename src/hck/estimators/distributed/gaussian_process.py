@@ -24,11 +24,20 @@ from hck.estimators.process_learning import Bounds
 from hck.kernels import Kernel
 from hck.preparation.arrays import PointsLike, TargetsLike
 from hck.preparation.sample import Sample
-from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend, TrendLike
 from hck.process import Mixture
 
-_LEARNED = ("kernel_", "noise_", "theta_", "theta_names_", "history_", "n_iter_", "selection_", "_space")
+_LEARNED = (
+    "kernel_",
+    "noise_",
+    "theta_",
+    "theta_names_",
+    "history_",
+    "n_iter_",
+    "selection_",
+    "_space",
+    "_scaling",
+)
 _KEPT = (
     *(*_LEARNED, "coefficients_", "log_marginal_likelihood_value_", "_trend"),
     *("n_features_in_", "feature_names_in_"),
@@ -104,7 +113,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         lengthscale: ArrayLike | None = "auto",
         ard: bool = True,
         noise: float | str | None = "auto",
-        trend: TrendLike = "constant",
+        trend: TrendLike = "auto",
         fit_time: float | str = "balanced",
         calibrate: str | None = "auto",
         optimizer: str | None = "auto",
@@ -177,14 +186,14 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
         """Learn the parameters on some of the sample, with a plain estimator."""
         size, plain = self._least_sample(data.n), self._alone(device=None)
         learned: HCKGaussianProcessRegressor = plain.fit(sample.x[:size], sample.y[:size])
-        trend = Trend.of(self.trend, sample.x, sample.y)[0]
+        trend = Trend.of(learned._trend.kind, sample.x, sample.y)[0]
         shape = learned.selection_.shape
         settings = sizes.estimator._settings(shape)
         number = sizes.branches(shape.n_trees, settings)
         seeds = rng.randint(2**31 - 1, size=int(shape.n_trees)).tolist()
         noise = float(learned.noise_)
         plan = Plan(
-            *(learned.kernel_, noise, Scaling(), [], seeds, settings, self.dtype, "cpu"),
+            *(learned.kernel_, noise, learned._scaling, [], seeds, settings, self.dtype, "cpu"),
             coding=trend,
             process=True,
         )
