@@ -12,6 +12,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benc
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 CONTENTS = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`([\w./-]+\.(?:py|md|json|yml|toml|csv|png))(?:: ([\w.]+))?`")
+CODE = re.compile(r"^```(?:python|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 METHOD = re.compile(r"`([A-Z]\w+)\.(\w+)`")
 CHANGES = ROOT / "CHANGELOG.md"  # which names what was there once
 MADE = {"model.json", "job.json", "counts.json"}  # by hck, in folders of users
@@ -56,6 +57,13 @@ def test_files_that_are_named_are_there(page):
         assert path is not None, f"there is no {name}"
         missing = {inside.rpartition(".")[2]} - {""} - (defined(path) if inside else set())
         assert not missing, f"{name} has no {inside}"
+
+
+@pytest.mark.parametrize("page", [path for path in PAGES if "docs" in path.parts], ids=name_of)
+def test_code_fits_beside_the_sidebars(page):
+    """Of a window of 1280; what is longer is cut off there."""
+    lines = [line for block in CODE.findall(page.read_text()) for line in block.splitlines()]
+    assert not [line for line in lines if len(line) > 88]
 
 
 def test_methods_along_the_walks_are_there():
