@@ -1,6 +1,7 @@
 """What the pages name is there: files, links, and the functions along the walks of docs/architecture.md."""
 
 import ast
+import json
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ CONTENTS = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`([\w./-]+\.(?:py|md|json|yml|toml|csv|png))(?:: ([\w.]+))?`")
 CODE = re.compile(r"^```(?:python|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 METHOD = re.compile(r"`([A-Z]\w+)\.(\w+)`")
+FIGURE = re.compile(r"(?<![\d./])\d+\.\d{2,}(?![\d.])")
 CHANGES = ROOT / "CHANGELOG.md"  # which names what was there once
 MADE = {"model.json", "job.json", "counts.json"}  # by hck, in folders of users
 
@@ -71,6 +73,19 @@ def test_methods_along_the_walks_are_there():
     for kind, method in METHOD.findall((ROOT / "docs" / "architecture.md").read_text()):
         mine = [path for path, text in texts.items() if re.search(rf"^class {kind}\b", text, re.MULTILINE)]
         assert any(method in defined(path) for path in mine), f"there is no {kind}.{method}"
+
+
+@pytest.mark.parametrize("name", ["comparison.md", "explanation/when-not.md"])
+def test_figures_are_those_of_the_benchmarks(name):
+    """Figures of two decimals or more, as they are measured, or as one less that, rounded."""
+    reports = [(ROOT / path).read_text() for path in ("benchmarks/README.md", "docs/results/README.md")]
+    lines = (ROOT / "benchmarks" / "results" / "tabular.jsonl").read_text().splitlines()
+    known = [float(figure) for text in reports for figure in FIGURE.findall(text)]
+    known += [run["rmse_over_std"] for line in lines if "rmse_over_std" in (run := json.loads(line))]
+    for figure in FIGURE.findall((ROOT / "docs" / name).read_text()):
+        least = 10.0 ** -len(figure.partition(".")[2])
+        off = min(min(abs(each - float(figure)), abs(1 - each - float(figure))) for each in known)
+        assert off < 0.6 * least, f"no benchmark has {figure}"
 
 
 def test_every_page_can_be_found():
