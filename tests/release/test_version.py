@@ -13,8 +13,10 @@ HEADING = re.compile(r"^## \[(\d[^\]]*)\] - (\d{4}-\d\d-\d\d)$", re.MULTILINE)
 
 @pytest.mark.skipif("dev" in __version__, reason="it is not released yet")
 def test_version_and_date():
-    newest, date = HEADING.findall((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))[0]
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest, date = HEADING.findall(changes)[0]
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert newest == __version__
+    assert "[Unreleased]" not in changes
     assert f"\nversion: {__version__}\n" in citation
     assert f'\ndate-released: "{date}"\n' in citation
