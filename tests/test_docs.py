@@ -1,6 +1,7 @@
 """What the pages name is there: files, links, and the functions along the walks of docs/architecture.md."""
 
 import ast
+import json
 import re
 from pathlib import Path
 
@@ -12,7 +13,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benc
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 CONTENTS = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`([\w./-]+\.(?:py|md|json|yml|toml|csv|png))(?:: ([\w.]+))?`")
+CODE = re.compile(r"^```(?:python|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 METHOD = re.compile(r"`([A-Z]\w+)\.(\w+)`")
+FIGURE = re.compile(r"(?<![\d./])\d+\.\d{2,}(?![\d.])")
 CHANGES = ROOT / "CHANGELOG.md"  # which names what was there once
 MADE = {"model.json", "job.json", "counts.json"}  # by hck, in folders of users
 
@@ -58,11 +61,31 @@ def test_files_that_are_named_are_there(page):
         assert not missing, f"{name} has no {inside}"
 
 
+@pytest.mark.parametrize("page", [path for path in PAGES if "docs" in path.parts], ids=name_of)
+def test_code_fits_beside_the_sidebars(page):
+    """Of a window of 1280; what is longer is cut off there."""
+    lines = [line for block in CODE.findall(page.read_text()) for line in block.splitlines()]
+    assert not [line for line in lines if len(line) > 88]
+
+
 def test_methods_along_the_walks_are_there():
     texts = {path: path.read_text() for path in SOURCES.rglob("*.py")}
     for kind, method in METHOD.findall((ROOT / "docs" / "architecture.md").read_text()):
         mine = [path for path, text in texts.items() if re.search(rf"^class {kind}\b", text, re.MULTILINE)]
         assert any(method in defined(path) for path in mine), f"there is no {kind}.{method}"
+
+
+@pytest.mark.parametrize("name", ["comparison.md", "explanation/when-not.md"])
+def test_figures_are_those_of_the_benchmarks(name):
+    """Figures of two decimals or more, as they are measured, or as one less that, rounded."""
+    reports = [(ROOT / path).read_text() for path in ("benchmarks/README.md", "docs/results/README.md")]
+    lines = (ROOT / "benchmarks" / "results" / "tabular.jsonl").read_text().splitlines()
+    known = [float(figure) for text in reports for figure in FIGURE.findall(text)]
+    known += [run["rmse_over_std"] for line in lines if "rmse_over_std" in (run := json.loads(line))]
+    for figure in FIGURE.findall((ROOT / "docs" / name).read_text()):
+        least = 10.0 ** -len(figure.partition(".")[2])
+        off = min(min(abs(each - float(figure)), abs(1 - each - float(figure))) for each in known)
+        assert off < 0.6 * least, f"no benchmark has {figure}"
 
 
 def test_every_page_can_be_found():

@@ -1,4 +1,7 @@
-"""The gallery runs, on fewer points; each script is short, and draws one picture that can be read."""
+"""The gallery runs, on fewer points; each script is short, and draws one picture that can be read.
+
+So do the figures of pages.
+"""
 
 import ast
 import runpy
@@ -8,7 +11,11 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 
-SCRIPTS = sorted((Path(__file__).parent.parent / "docs" / "gallery").glob("plot_*.py"))
+from titles import unreadable
+
+DOCS = Path(__file__).parent.parent / "docs"
+SCRIPTS = sorted((DOCS / "gallery").glob("plot_*.py"))
+FIGURES = sorted((DOCS / "figures").glob("*.py"))
 LINES = 60
 
 
@@ -35,6 +42,16 @@ def test_script(script):
     drawn = [ax for ax in figure.axes if ax.has_data()]
     assert drawn
     assert any(ax.get_title() for ax in drawn), "a picture has a title"
+    assert not unreadable(figure)
+
+
+@pytest.mark.parametrize("script", FIGURES, ids=lambda path: path.stem)
+def test_figure_of_a_page(script):
+    runpy.run_path(str(script))
+    assert plt.get_fignums()
+    for figure in map(plt.figure, plt.get_fignums()):
+        figure.canvas.draw()
+        assert not unreadable(figure)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

@@ -1,7 +1,7 @@
 """Links of pages lead somewhere on the site too.
 
 Pages are read in the repository as well, so their links name files of it. Here those to files that are a page
-of the site become links to that page, and all others, such as those to sources, lead to the repository.
+of the site, or a script of the gallery, become links to that page, and all others lead to the repository.
 """
 
 import os
@@ -32,6 +32,8 @@ def rewritten(text: str, folder: Path, docname: str, docs: Path) -> str:
         name = path.relative_to(root).as_posix()
         if name in INCLUDED:
             path = docs / INCLUDED[name]
+        elif path.parent == docs / "gallery" and path.suffix == ".py":
+            path = docs / "auto_gallery" / f"{path.stem}.rst"
         elif path.suffix == ".png":
             pass  # an image or a link to one: it is copied
         elif not path.is_relative_to(docs) or path.suffix not in (".md", ".rst"):

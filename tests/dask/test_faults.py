@@ -260,7 +260,8 @@ def test_workers_are_lost_again_and_again(client, monkeypatch):
 
 def test_a_warning_before_memory_is_short(client, data, monkeypatch):
     monkeypatch.setattr(base, "look_around", lambda client, device: Facts(2, 2, None, "cpu", 100_000))
-    with pytest.warns(UserWarning, match=r"rows of all trees take about [\d.]+ [kM]B.*use more or larger workers"):
+    said = r"rows of all trees take about [\d.]+ [kM]B.*use more or larger workers"
+    with pytest.warns(UserWarning, match=said):
         DaskHCKRegressor(**GIVEN, n_trees=2, leave_one_out=False).fit(*data)
 
 

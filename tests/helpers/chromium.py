@@ -1,5 +1,6 @@
 """A real browser, driven over a pipe by the DevTools protocol, so that nothing but the browser is needed."""
 
+import base64
 import glob
 import json
 import os
@@ -143,6 +144,15 @@ class Browser:
         found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
+
+    def picture(self, height: int | None = None) -> bytes:
+        """What the window shows, or the page down to this height, as a PNG file."""
+        wanted: dict[str, Any] = {"format": "png"}
+        if height is not None:
+            wide, high = self.evaluate("[innerWidth, document.documentElement.scrollHeight]")
+            clip = {"x": 0, "y": 0, "width": wide, "height": min(height, high), "scale": 1}
+            wanted |= {"captureBeyondViewport": True, "clip": clip}
+        return base64.b64decode(self.call("Page.captureScreenshot", **wanted)["data"])
 
     def named(self, *methods: str) -> list[dict[str, Any]]:
         """What was reported under these names."""

@@ -12,7 +12,12 @@ MADE = ("_build", "auto_gallery", "generated")  # by other builds
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    """The site, built from a copy of the pages without running the gallery; any warning is an error."""
+    """The site, built from a copy of the pages without running the gallery; any warning is an error.
+
+    Or that of the folder which HCK_SITE names, such as docs/_build/html, with the gallery's pictures.
+    """
+    if built := os.environ.get("HCK_SITE"):
+        return Path(built).resolve()
     for name in ("myst_parser", "numpydoc", "sphinx_gallery", "sphinx_design", "pydata_sphinx_theme"):
         pytest.importorskip(name, reason="the site needs `pip install 'hck[docs]'`")
     root = tmp_path_factory.mktemp("site")

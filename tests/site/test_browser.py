@@ -1,13 +1,23 @@
-"""Every page in a real browser, at two widths, light and dark."""
+"""Every page in a real browser, at two widths, light and dark.
 
+The pictures of all that are taken stay in the folder that HCK_SCREENSHOTS names, to be looked at.
+"""
+
+import io
+import os
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from site_pages import html_pages
 
 WIDTHS = (1280, 390)  # a desktop and a phone
+KEPT = os.environ.get("HCK_SCREENSHOTS")
+HEIGHT = 4000  # of a page, as far as it is kept
 SEEN = """(() => {
   const broken = [...document.images].filter(i => i.complete && i.naturalWidth === 0).map(i => i.src);
   const page = document.documentElement;
@@ -33,6 +43,20 @@ class Seen:
         return [(self.page, event["params"]) for event in self.events if event["method"] in names]
 
 
+def pictured(picture):
+    """How light the left edge of a picture is, the ground, and which share is something else."""
+    grey = np.asarray(Image.open(io.BytesIO(picture)).convert("L"), dtype=float)
+    ground = float(np.median(grey[:, 0]))
+    return {"ground": ground, "drawn": float(np.mean(np.abs(grey - ground) > 40))}
+
+
+def keep(picture, path, width, dark):
+    folder = Path(KEPT)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{'_'.join(path.with_suffix('').parts)}-{width}-{'dark' if dark else 'light'}.png"
+    (folder / name).write_bytes(picture)
+
+
 @pytest.fixture(scope="module")
 def shown(site, browser):
     seen = []
@@ -42,7 +66,10 @@ def shown(site, browser):
         for dark, width in product((False, True), WIDTHS):
             browser.resize(width, dark=dark)
             browser.wait_for(f"document.documentElement.dataset.theme === '{'dark' if dark else 'light'}'")
-            looks.append({"width": width, "dark": dark, **browser.evaluate(SEEN)})
+            picture = browser.picture(HEIGHT if KEPT else None)
+            if KEPT:
+                keep(picture, path.relative_to(site), width, dark)
+            looks.append({"width": width, "dark": dark, **browser.evaluate(SEEN), **pictured(picture)})
         seen.append(Seen(str(path.relative_to(site)), looks, list(browser.events)))
     return seen
 
@@ -77,6 +104,14 @@ def test_dark_and_light(shown):
     for each in shown:
         for look in each.looks:
             assert (look["ink"] > look["paper"]) == look["dark"], (each.page, look)
+            assert (look["ground"] < 128) == look["dark"], (each.page, look)
+
+
+def test_pictures_are_not_empty(shown):
+    """Something is written on every page, and it does not cover the ground."""
+    for each in shown:
+        for look in each.looks:
+            assert 0.005 < look["drawn"] < 0.9, (each.page, look)
 
 
 @pytest.mark.parametrize(
