@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 import hck
 from hck.dask import DaskHCKGaussianProcessRegressor
+from hck.kernels import Gaussian
 from hck.process import Mixture, Process
 
 pytestmark = pytest.mark.usefixtures("one_thread", "client")
@@ -65,6 +66,26 @@ def test_it_is_the_process_of_one_machine(data, trend, n_trees, tmp_path):
     if not callable(trend):
         model.save(tmp_path / "model")
         np.testing.assert_allclose(hck.load(tmp_path / "model").predict(new), mean, rtol=1e-8)
+
+
+def test_trends_that_say_the_same(data):
+    """By their moments, which come from all branches: rounding errors of the precision tell them apart."""
+    x, y = data
+
+    def two(x):
+        return np.column_stack([np.ones(len(x)), np.asarray(x)[:, 0]])
+
+    def six(x):
+        return two(x) @ np.random.default_rng(2).uniform(size=(2, 6))
+
+    given = {**GIVEN, "kernel": Gaussian(3.0), "noise": 1e-8, "optimizer": None}
+    plain, model = (DaskHCKGaussianProcessRegressor(**given, trend=trend).fit(x, y) for trend in (two, six))
+    size = abs(plain.predict(x)).max()
+    for one, other in zip(*(each.predict(x, return_std=True) for each in (plain, model)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 * size)
+    assert model.log_marginal_likelihood() == pytest.approx(plain.log_marginal_likelihood(), rel=1e-6)
+    local = model.to_local()
+    np.testing.assert_allclose(model.predict(x), local.predict(x), rtol=0, atol=1e-7 * size)
 
 
 def test_it_learns_as_one_machine_does(data):

@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from hck.approximations import TreeKernel
+from hck.backend.moments import moments_of
 from hck.hierarchy.blueprint import Blueprint
+from hck.hierarchy.likelihood import half_covariance
 from hck.kernels import Gaussian, Laplace, Matern
 from hck.process import log_likelihood
 from hck.settings import Settings
@@ -84,3 +86,37 @@ def test_threads_change_nothing():
         finally:
             torch.set_num_threads(before)
     torch.testing.assert_close(*found, rtol=1e-9, atol=1e-9)
+
+
+def test_trends_that_say_the_same_by_their_moments():
+    """The precision alone tells them apart: by rounding errors, which K has made large."""
+    generator = torch.Generator().manual_seed(2)
+    different = torch.stack([torch.ones(60, dtype=torch.float64), X[:, 0]], 1)
+    trend = different @ torch.rand(2, 6, generator=generator, dtype=torch.float64)
+    noise = 1e-8 * torch.randn(6, 6, generator=generator, dtype=torch.float64)
+    precision = 5 * trend.mT @ trend + noise + noise.mT
+    found = half_covariance(precision, moments_of(trend))
+    assert found.shape == (6, 2)
+    projection = different @ torch.linalg.pinv(different)
+    torch.testing.assert_close(trend @ found @ found.mT @ trend.mT, projection / 5, rtol=0, atol=1e-8)
+    assert half_covariance(precision).shape[1] > 2
+
+
+def test_the_covariance_of_coefficients():
+    trend = torch.stack([torch.ones(60, dtype=torch.float64), X[:, 0], X[:, 1].square()], 1)
+    precision = trend.mT @ trend / 0.3
+    for moments in (None, moments_of(trend)):
+        half = half_covariance(precision, moments)
+        torch.testing.assert_close(half @ half.mT, torch.linalg.inv(precision))
+    assert half_covariance(precision[:0, :0]).shape == (0, 0)
+    nothing = torch.zeros(3, 3, dtype=torch.float64)
+    for moments in (None, nothing):
+        assert half_covariance(nothing, moments).shape == (3, 0)
+
+
+def test_coefficients_of_trends_that_are_none():
+    y, trend = Y[:, :1], torch.zeros(60, 2, dtype=torch.float64)
+    source = TreeKernel(Blueprint.of(Gaussian(0.5), X, Settings(8)))
+    plain, found = (log_likelihood(source, 0.1, y, (), h) for h in (None, trend))
+    assert found.value == plain.value
+    assert (found.coefficients == 0).all()

@@ -211,11 +211,21 @@ def test_lengthscales_whose_squares_overflow(regressor):
     ("array", "forge", "match"),
     [
         ("members[0].y", lambda y: np.full_like(y, 1e308), "y must not be so large"),
+        ("members[0].y", lambda y: np.full_like(y, 1.3e154), "y must not be so large"),
+        (
+            "members[0].precision",
+            lambda precision: np.full_like(precision, 1e308),
+            "precision must not be so l",
+        ),
+        ("members[0].precision", lambda precision: 1e-250 * precision, "precision must not be so small"),
         ("_trend.rough", lambda rough: rough[:, None], "rough must be"),
+        ("_trend.basis", lambda basis: basis[:2], "basis must have the shape"),
+        ("_trend.basis", lambda basis: 1e200 * basis, "basis must not be so large"),
     ],
 )
 def test_processes(tmp_path, array, forge, match):
-    HCKGaussianProcessRegressor("matern32", optimizer=None, trend="linear", rank=3).fit(X, Y).save(
+    x = np.column_stack([X, X[:, 0] + 1e-4 * X[:, 1] ** 2])  # so that its trend has a basis
+    HCKGaussianProcessRegressor("matern32", optimizer=None, trend="linear", rank=3).fit(x, Y).save(
         tmp_path / "model"
     )
     original = Original(tmp_path / "model")

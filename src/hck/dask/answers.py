@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hck.hierarchy.likelihood import Likelihood, half_covariance
+from hck.hierarchy.likelihood import Likelihood
 from hck.preparation.trend import Trend
 from hck.process import Spread
 from hck.process.mixture import mix
@@ -84,7 +84,7 @@ class Evaluation:
             said = torch.from_numpy(together(values, tree, len(features)))
             unexplained = features.to(said) - said[:, 1:]
             means.append(said[:, 0] + (unexplained @ found.coefficients.to(said))[:, 0])
-            spreads.append((unexplained @ half_covariance(found.precision).to(said)).square().sum(1))
+            spreads.append((unexplained @ found.half.to(said)).square().sum(1))
         return means, spreads
 
     @property

@@ -105,7 +105,9 @@ class OnWorkers:
         if self.plan.process:
             for tree, log_determinant in zip(told, self.log_determinants, strict=True):
                 gram = torch.stack([each.gram for each in tree if each.gram is not None]).sum(0)
-                found.likelihoods.append(evidence_from_gram((gram + gram.T) / 2, log_determinant, n))
+                moments = torch.stack([each.moments for each in tree if each.moments is not None]).sum(0)
+                known = (gram + gram.T) / 2, log_determinant, n, 1, moments[1:, 1:]
+                found.likelihoods.append(evidence_from_gram(*known))
         self.work.keep([self.shared, *_flat(self.pieces)])
         return found
 

@@ -8,6 +8,7 @@ import numpy as np
 from dask.sizeof import sizeof
 from torch import Tensor
 
+from hck.backend.moments import moments_of
 from hck.branches import Message, Piece, Plan, Probes, Reply, Share
 from hck.dask.answers import AtPoints
 from hck.dask.pieces import moved, one_core, uncertainty
@@ -28,12 +29,14 @@ class Outcome(NamedTuple):
     """What the client has to know of a branch that predicts.
 
     `probes` are rows that were predicted from all others, of ridge regression; `gram` is the branch's part of
-    bᵀ (K_h + noise)⁻¹ b, of shape (columns, columns), of a Gaussian process; `extremes` are those of `Piece`.
+    bᵀ (K_h + noise)⁻¹ b, of shape (columns, columns), of a Gaussian process, and `moments` that of bᵀ b;
+    `extremes` are those of `Piece`.
     """
 
     seconds: float
     probes: Probes | None
     gram: Tensor | None
+    moments: Tensor | None
     extremes: Tensor | None
 
 
@@ -101,7 +104,8 @@ def down(plan: Plan, tree: int, branch: int, share: Share, reply: Reply) -> Piec
 def outcome(plan: Plan, piece: Piece) -> Outcome:
     """What the client has to know of a branch."""
     probes = None if plan.every is None else piece.probes(plan.every)
-    return Outcome(piece.seconds, probes, piece.gram, piece.extremes)
+    moments = None if piece.targets is None else moments_of(piece.targets)
+    return Outcome(piece.seconds, probes, piece.gram, moments, piece.extremes)
 
 
 # Predictions -----------------------------------------------------------------------------------------

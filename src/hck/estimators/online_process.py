@@ -8,10 +8,12 @@ import torch
 from torch import Tensor
 
 from hck.approximations import TreeKernel
+from hck.backend.moments import untangling
 from hck.estimators.online import OnlineEstimator
 from hck.estimators.parameters import Weights
 from hck.estimators.process_draws import ProcessDraws
 from hck.estimators.updating import as_columns, check_targets, start, still_held
+from hck.hierarchy.likelihood import half_covariance
 from hck.kernels.inputs import real_array
 from hck.online import OnlineProcess, State
 from hck.points import VectorPoints
@@ -19,6 +21,8 @@ from hck.preparation.arrays import PointsLike, TargetsLike
 from hck.preparation.trend import Trend
 from hck.preparation.units import Units
 from hck.process import Mixture
+
+_LITTLE = 1e-6  # of a trend's coefficients
 
 
 class OnlineProcessEstimator(OnlineEstimator, ProcessDraws):
@@ -64,6 +68,7 @@ class OnlineProcessEstimator(OnlineEstimator, ProcessDraws):
         points, b = self._placed(X), as_columns(self._trend.right_sides(X, self._in_units(y)))
         if not isinstance(points, VectorPoints):
             raise TypeError("points that are no vectors cannot come and go: use `fit` with all of them")
+        self._trend.check_near(b[:, 1:].numpy())
         noise = known
         if noise is None:
             noise = torch.full((len(b),), float(self.noise_), dtype=torch.float64, device="cpu")
@@ -90,12 +95,42 @@ class OnlineProcessEstimator(OnlineEstimator, ProcessDraws):
         return still_held(self, self._online) if hasattr(self, "_online") else super()._held()
 
     def _go_on(self, states: list[State]) -> None:
-        super()._go_on(states)
         members = [OnlineProcess(state) for state in states]
+        change = self._other_trend(members[0])
+        if change is not None:
+            states = [state.recode(change) for state in states]
+            members = [OnlineProcess(state) for state in states]
+        super()._go_on(states)
         posterior = Mixture(members, self.posterior_.spread)  # type: ignore[arg-type]
         self.coefficients_ = raw_coefficients(posterior, self._trend, self._own_units())
         self.log_marginal_likelihood_value_ = posterior.log_likelihood
         self.posterior_ = posterior
+
+    def _other_trend(self, process: OnlineProcess) -> Tensor | None:
+        """Restate the trend, where that of the fit costs digits since points have come and gone.
+
+        That is where its features are nearly alike by now, or where nearly all of y is what they explain.
+        Returns what takes observations and trend to those that are so restated; None if there is no need.
+        """
+        trend, change = self._trend, None
+        if not process.is_clear:
+            moments = process.state.moments.cpu() / len(process.state)
+            change = untangling(moments[1:, 1:])
+        if change is not None:
+            half = half_covariance(change.mT @ moments[1:, 1:] @ change)
+            more = half @ (half.mT @ (change.mT @ moments[1:, 0]))  # ordinary least squares
+            self._trend = trend.rebased(change.numpy()).plus(more.numpy())
+        elif process.is_all_trend:
+            more = process.coefficients[:, 0].cpu()
+            if more.abs().max() < _LITTLE * np.abs(trend.rough).max():
+                return None  # y is all trend, and these are rounding errors
+            self._trend = trend.plus(more.numpy())
+            change = torch.eye(len(more), dtype=more.dtype, device="cpu")
+        else:
+            return None
+        whole = torch.block_diag(torch.ones_like(change[:1, :1]), change)
+        whole[1:, 0] = torch.from_numpy(trend.rough - change.numpy() @ self._trend.rough)
+        return whole
 
     def _compared(self, states: list[State]) -> tuple[list[State], list[float] | None]:
         # what is left when the trend is taken away

@@ -7,12 +7,9 @@ import torch
 from torch import Tensor
 
 from hck.backend import linalg
+from hck.backend.moments import told_apart
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.smooth import Filtered
-
-_ROUNDING = 64  # units in the last place by which correlations of trends may be off
-_TINY = 1e-8  # of the size of a trend, beside which another is none
-_DOUBT = 1e-2  # of correlations: rounding errors are not as large
 
 
 @dataclass
@@ -23,6 +20,7 @@ class Likelihood:
     gradient: list[Tensor]  # with respect to each of the parameters that were asked for
     coefficients: Tensor  # β (trends, columns)
     precision: Tensor  # Hᵀ (K_h + noise)⁻¹ H (trends, trends), the inverse of the covariance of β
+    half: Tensor  # a root of that covariance (trends, trends or fewer)
 
 
 def evidence_from_gram(
@@ -30,21 +28,15 @@ def evidence_from_gram(
 ) -> Likelihood:
     """The log-likelihood of y (n, columns), without gradient, for any matrix K.
 
-    Given [y H]ᵀ K⁻¹ [y H], and HᵀH if that is known; see `half_covariance`.
+    Given [y H]ᵀ K⁻¹ [y H], and HᵀH where that is known; see `half_covariance`. Of trends that say the same, β
+    is any combination that does.
     """
-    beta = least_squares(gram[columns:, columns:], gram[columns:, :columns], moments)
-    square = gram[:columns, :columns].diagonal().sum() - (gram[columns:, :columns] * beta).sum()
-    value = -(square + columns * (log_determinant + n * math.log(2 * math.pi))) / 2
-    return Likelihood(value, [], beta, gram[columns:, columns:])
-
-
-def least_squares(precision: Tensor, right: Tensor, moments: Tensor | None = None) -> Tensor:
-    """β of generalised least squares, from Hᵀ (K_h + noise)⁻¹ H and Hᵀ (K_h + noise)⁻¹ y: (trends, columns).
-
-    Of trends that say the same, any combination that does.
-    """
+    precision, along = gram[columns:, columns:], gram[columns:, :columns]
     half = half_covariance(precision, moments)
-    return half @ (half.mT @ right)
+    beta = half @ (half.mT @ along)
+    square = gram[:columns, :columns].diagonal().sum() - (along * beta).sum()
+    value = -(square + columns * (log_determinant + n * math.log(2 * math.pi))) / 2
+    return Likelihood(value, [], beta, precision, half)
 
 
 def half_covariance(precision: Tensor, moments: Tensor | None = None) -> Tensor:
@@ -56,29 +48,12 @@ def half_covariance(precision: Tensor, moments: Tensor | None = None) -> Tensor:
     if not len(precision):
         return precision
     inner = precision.cpu()
-    basis = _told_apart(inner if moments is None else moments.cpu())
+    basis = told_apart(inner if moments is None else moments.cpu())
+    if not basis.shape[1]:
+        return basis.to(precision.device)
     values, vectors = torch.linalg.eigh(basis.mT @ inner @ basis)
     known = values > values.max() * len(values) * torch.finfo(values.dtype).eps
     return (basis @ (vectors[:, known] * values[known].rsqrt())).to(precision.device)
-
-
-def tells_apart(precision: Tensor) -> bool:
-    """Whether observations tell all trends apart beyond doubt, whatever rounding errors did."""
-    return len(precision) < 2 or bool(_correlations(precision.cpu())[0].min() > _DOUBT)
-
-
-def _told_apart(moments: Tensor) -> Tensor:
-    """Combinations of trends, (trends, combinations), that observations of these moments tell apart."""
-    values, vectors, size = _correlations(moments)
-    known = values > _ROUNDING * len(values) * torch.finfo(values.dtype).eps
-    return vectors[:, known] / size[:, None]
-
-
-def _correlations(moments: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Eigenvalues and eigenvectors of the correlations of trends, and sizes that these are without."""
-    size = moments.diagonal().clamp_min(0).sqrt()
-    size = size.clamp_min(max(float(size.max()) * _TINY, torch.finfo(size.dtype).tiny))
-    return *torch.linalg.eigh(moments / size / size[:, None]), size
 
 
 def quadratic_form(factor: Factor, filtered: Filtered) -> Tensor:

@@ -8,16 +8,19 @@ import torch
 from torch import Tensor
 
 from hck.approximations import TreeKernel
+from hck.backend.moments import clearly_apart
 from hck.backend.random import Random, RandomLike
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
-from hck.hierarchy.likelihood import Likelihood, evidence_from_gram, half_covariance, tells_apart
+from hck.hierarchy.likelihood import Likelihood, evidence_from_gram
 from hck.online.predictor import OnlinePredictor
 from hck.online.read import inverse_diagonal, predict, variance
 from hck.online.state import State
 from hck.points import PointsLike, as_points_like
 from hck.process import Process
-from hck.process.likelihood import moments_of, subtracting
+from hck.process.likelihood import subtracting
 from hck.process.process import Functions
+
+_MOST = 1 - 1e-4  # of y, by its quadratic form: if the trend explains more, digits of the rest are lost
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,17 +53,19 @@ class OnlineProcess:
     def evidence(self) -> Likelihood:
         """The likelihood at the best trend, and the trend's coefficients."""
         state, gram = self.state, self.state.gram.cpu()
-        return evidence_from_gram(gram, state.log_determinant, len(state), moments=self._moments)
+        moments = None if self.is_clear else state.moments[1:, 1:].cpu()
+        return evidence_from_gram(gram, state.log_determinant, len(state), moments=moments)
 
     @cached_property
-    def _moments(self) -> Tensor | None:
-        """HᵀH; None where trends are told apart without it, which is found without looking at all points."""
-        return None if tells_apart(self.state.gram[1:, 1:]) else moments_of(self.features)
+    def is_clear(self) -> bool:
+        """Whether observations tell trends apart for sure, which is seen without a look at all of them."""
+        return clearly_apart(self.state.gram[1:, 1:].cpu())
 
-    @cached_property
-    def _half(self) -> Tensor:
-        """A root of the covariance of β."""
-        return half_covariance(self.evidence.precision, self._moments)
+    @property
+    def is_all_trend(self) -> bool:
+        """Whether the trend explains nearly all there is of y."""
+        gram = self.state.gram.cpu()
+        return float(gram[0, 1:] @ self.coefficients[:, 0].to(gram)) > _MOST * float(gram[0, 0])
 
     @property
     def log_likelihood(self) -> float:
@@ -88,7 +93,7 @@ class OnlineProcess:
         points, like = as_points_like(x, self.mean.points), self.state.root.record.memory
         own = variance(self.state, points)  # type: ignore[arg-type]
         explained = predict(self.state, points)[:, 1:].double()  # type: ignore[arg-type]
-        rest = (trend.to(explained) - explained) @ self._half.to(explained)
+        rest = (trend.to(explained) - explained) @ self.evidence.half.to(explained)
         return own + rest.square().sum(1).to(like)
 
     @torch.no_grad()
@@ -96,7 +101,7 @@ class OnlineProcess:
         """Every observation predicted from all others."""
         diagonal, w, b = inverse_diagonal(self.state, np.arange(len(self.state)))
         rest = (w.double() @ subtracting(self.coefficients).to(w.device)).to(w)
-        along = (w[:, 1:].double() @ self._half.to(w.device)).to(w)
+        along = (w[:, 1:].double() @ self.evidence.half.to(w.device)).to(w)
         return leave_one_out(b[:, 0], rest[:, 0], diagonal, along)
 
     # What needs all of the tree ---------------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hck.backend.moments import moments_of
 from hck.hierarchy.blueprint import Blueprint
 from hck.online.change import replaced, unbalanced
 from hck.online.grow import Habit, every_path, harvest, plant, regrow
@@ -94,6 +95,11 @@ class State:
     def gram(self) -> Tensor:
         """bᵀ (K_h + noise)⁻¹ b, in float64."""
         return self.root.record.gram
+
+    @cached_property
+    def moments(self) -> Tensor:
+        """bᵀ b (k, k), in float64, of all observations: O(n)."""
+        return moments_of(torch.cat([leaf.data.b for _, leaf in leaves_below(self.root)]))
 
     def observed(self, positions: np.ndarray) -> Tensor:
         """b (m, k) at some positions, ascending."""

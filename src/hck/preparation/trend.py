@@ -11,14 +11,17 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.backend.checks import check_floats, require
+from hck.backend.moments import moments_of, untangling
 from hck.errors import NoGradientError
 from hck.kernels.inputs import real_array
 from hck.preparation.arrays import PointsLike, count, to_host
 
-_FLAT = ("zero", "mean", "constant")  # without slopes
-
 # "zero", "mean", "constant", "linear", or a function that makes features of points: shape (points, trends).
 TrendLike: TypeAlias = str | Callable[[PointsLike], ArrayLike | Tensor]
+
+_FLAT = ("zero", "mean", "constant")  # without slopes
+_MOST = 1e150  # of a trend's features
+_FARTHEST = 1e8  # in units of those that it was made of: further away, all digits of the rest are lost
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,15 @@ class Trend:
     `centre` and `width`, (features,), are without the constant. `rough`, (trends,) or (trends, targets), are
     coefficients by ordinary least squares: what they explain is taken away before anything else is computed,
     since a large mean costs digits. Of the kind "mean" that is all, (1,) or (1, targets), and nothing is left
-    to estimate: there are no features.
+    to estimate: there are no features. Those that are nearly alike cost digits, too: in their place there are
+    the combinations in the columns of `basis`, (trends, trends), if it is given.
     """
 
     kind: TrendLike
     centre: np.ndarray
     width: np.ndarray
     rough: np.ndarray
+    basis: np.ndarray | None = None
 
     def validate(self) -> None:
         kinds = ("zero", "mean", "constant", "linear")
@@ -42,7 +47,12 @@ class Trend:
         features = len(self.centre) if self.kind == "linear" else 0
         trends = features + (self.kind != "zero")
         rough = (trends, None) if self.rough.ndim == 2 else (trends,)  # one of a mean, too
-        shapes = {"centre": (features,), "width": (features,), "rough": rough}
+        shapes: dict[str, tuple[int | None, ...]] = {"centre": (features,), "width": (features,)}
+        shapes["rough"] = rough
+        if self.basis is not None:
+            require(self.kind != "mean", "a mean has no basis")
+            shapes["basis"] = trends, trends
+            require(bool((np.abs(self.basis) < 1e100).all()), "basis must not be so large")
         for name, shape in shapes.items():
             check_floats(name, torch.from_numpy(getattr(self, name)), *shape)
             require(getattr(self, name).dtype == np.float64, f"{name} must be float64")
@@ -69,10 +79,23 @@ class Trend:
             varies = width > 1e-12 * np.abs(raw).max(0)
             centre = np.zeros_like(width) if callable(kind) else np.where(varies, centre, raw[0])
             trend = replace(trend, centre=centre, width=np.where(varies, width, 1.0))
-        features = trend._standardise(raw, count(X))
-        mean = isinstance(kind, str) and kind == "mean"
-        rough = y.mean(0, keepdims=True) if mean else np.linalg.lstsq(features, y, rcond=None)[0]
-        return replace(trend, rough=rough), torch.from_numpy(features)
+        features = torch.from_numpy(trend._standardise(raw, count(X)))
+        if isinstance(kind, str) and kind == "mean":
+            return replace(trend, rough=y.mean(0, keepdims=True)), features
+        basis = untangling(moments_of(features) / len(features))
+        if basis is not None:
+            trend, features = replace(trend, basis=basis.numpy()), features @ basis
+        rough = np.linalg.lstsq(features.numpy(), y, rcond=None)[0]
+        return replace(trend, rough=rough), features
+
+    def rebased(self, change: np.ndarray) -> "Trend":
+        """In another basis, (trends, trends) in terms of this one."""
+        basis = change if self.basis is None else self.basis @ change
+        return replace(self, basis=basis, rough=np.linalg.solve(change, self.rough))
+
+    def plus(self, more: np.ndarray) -> "Trend":
+        """With more of the coefficients, (trends,)."""
+        return replace(self, rough=self.rough + more)
 
     def __call__(self, X: PointsLike) -> Tensor:
         """Shape (points, trends), in the CPU's memory."""
@@ -87,14 +110,16 @@ class Trend:
         constant = torch.zeros(d, self._constants, dtype=torch.float64, device="cpu")
         if self.kind != "linear":
             return constant
-        return torch.cat([constant, torch.from_numpy(1 / self.width).diag()], 1)
+        slopes = torch.cat([constant, torch.from_numpy(1 / self.width).diag()], 1)
+        return slopes if self.basis is None else slopes @ torch.from_numpy(self.basis)
 
     def _standardise(self, raw: np.ndarray | None, n: int) -> np.ndarray:
-        """Features as they came, centred and scaled, with the constant if there is one."""
+        """Features as they came, centred and scaled, with the constant if there is one; in the basis."""
         if raw is None:
             return np.ones((n, self._constants))
         features = (raw - self.centre) / self.width
-        return features if callable(self.kind) else np.hstack([np.ones((n, 1)), features])
+        every = features if callable(self.kind) else np.hstack([np.ones((n, 1)), features])
+        return every if self.basis is None else every @ self.basis
 
     def right_sides(self, X: PointsLike, y: np.ndarray) -> np.ndarray:
         """Observations less what rough coefficients explain, and features: shape (points, 1 + trends)."""
@@ -107,6 +132,15 @@ class Trend:
         if self.kind == "mean":
             return rough.expand(len(features), *rough.shape[1:])
         return features.to(rough) @ rough
+
+    def check_near(self, features: np.ndarray) -> None:
+        """Raise ValueError for features (points, trends) that it cannot stand beside those it was made of."""
+        farthest = np.abs(features).max(initial=0)
+        if farthest > _FARTHEST:
+            raise ValueError(
+                f"X has points where the trend is {farthest:.1e} times what it was in `fit`, which takes all "
+                "digits of the others: use `fit` with all observations"
+            )
 
     def restore(self, features: Tensor, values: Tensor) -> Tensor:
         """Values (points,) or (points, targets), perhaps with an axis of draws, with what was taken away."""
@@ -122,6 +156,8 @@ class Trend:
     def raw(self, coefficients: np.ndarray) -> np.ndarray:
         """Coefficients of the features as they were given, in place of those of what was left."""
         coefficients = self.rough if self.kind == "mean" else coefficients + self.rough
+        if self.basis is not None:
+            coefficients = self.basis @ coefficients
         if self.kind in _FLAT:
             return coefficients
         if callable(self.kind):
@@ -146,6 +182,10 @@ class Trend:
                 )
             if not np.isfinite(array).all():
                 raise ValueError("the trend function returned NaN or infinity")
+            if array.size and np.abs(array).max() > _MOST:
+                raise ValueError(
+                    f"the trend function returned values above {_MOST:g}, whose squares overflow"
+                )
             return array
         if sp.issparse(X) or not hasattr(X, "shape") or len(X.shape) != 2:
             raise ValueError(

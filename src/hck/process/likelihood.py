@@ -7,6 +7,7 @@ from torch import Tensor
 
 from hck.approximations import Approximation, Solution
 from hck.approximations.factorization import needs_factorization
+from hck.backend.moments import moments_of
 from hck.hierarchy.likelihood import Likelihood, evidence_from_gram
 
 
@@ -80,12 +81,6 @@ def evidence(solution: Solution, columns: int = 1) -> Likelihood:
     determinant = solution.factorization.log_determinant  # first: then solutions can use what it made
     moments = moments_of(solution.b[:, columns:])
     return evidence_from_gram(solution.gram(), determinant, len(solution.b), columns, moments)
-
-
-def moments_of(trend: Tensor) -> Tensor:
-    """HᵀH (trends, trends)."""
-    wide = trend.double()
-    return wide.mT @ wide
 
 
 def subtracting(beta: Tensor) -> Tensor:

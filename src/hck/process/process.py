@@ -9,12 +9,13 @@ from torch import Tensor
 from hck.approximations import Approximation, Factorization, Predictor, Solution
 from hck.approximations.factorization import Paths, check_covariance, needs_factorization
 from hck.backend.checks import check_floats, require
+from hck.backend.moments import moments_of
 from hck.backend.random import Random, RandomLike, as_random
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out
-from hck.hierarchy.likelihood import half_covariance, least_squares
+from hck.hierarchy.likelihood import half_covariance
 from hck.kernels.slope import check_slope
 from hck.points import PointsLike, as_points_like, check_alike, check_weights
-from hck.process.likelihood import evidence, moments_of, subtracting
+from hck.process.likelihood import evidence, subtracting
 
 
 @dataclass
@@ -59,6 +60,10 @@ class Process:
         require(self.noise.dtype == self.y.dtype == self.source.dtype, "noise and y must be of one type")
         check_floats("coefficients", self.coefficients, trends, self.outputs)
         check_floats("precision", self.precision, trends, trends)
+        most = torch.finfo(self.y.dtype).max ** 0.5  # since variances have squares of what the trend explains
+        small = bool((self.y.abs() <= most).all()) and bool(moments_of(self.y).isfinite().all())
+        require(small, "y must not be so large that squares overflow")
+        require(bool((self.precision.abs() < 1e200).all()), "precision must not be so large")
         require(bool((self._half.abs() < 1e100).all()), "precision must not be so small")
         require(bool((self.coefficients.abs() < 1e200).all()), "coefficients must not be so large")
         require(self.mean.columns == self.outputs, f"mean must have {self.outputs} columns")
@@ -66,8 +71,6 @@ class Process:
         require(found == trends, f"trend has {found} columns in place of {trends}")
         for predictor in (self.mean, self.trend or self.mean):
             check_alike(predictor.points, self.source.points)
-        most = torch.finfo(self.y.dtype).max ** 0.5  # since variances have squares of what the trend explains
-        require(bool((self.y.abs() <= most).all()), "y must not be so large that squares overflow")
         for name in ("weights", "landmark_weights"):
             if (weights := getattr(self.trend, name, None)) is not None:
                 check_weights(f"trend.{name}", weights, most, *weights.shape)
@@ -190,12 +193,12 @@ class Process:
 
     def _shift(self, errors: Tensor | None, count: int, random: Random) -> Tensor:
         """By how much β differs from its mean in draws: shape (trends, outputs · count)."""
+        half = self._half
         if errors is None:
-            half = self._half
             size = half.shape[1], count * self.outputs
             return half @ random.normal(size, self.y.dtype, self.y.device).to(half)
         along = self.solution.weights[:, self.outputs :].double()  # β of what draws make of observations
-        return least_squares(self.precision, along.mT @ errors.double(), moments_of(self.features))
+        return half @ (half.mT @ (along.mT @ errors.double()))
 
     @cached_property
     def _half(self) -> Tensor:
