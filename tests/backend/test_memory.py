@@ -1,10 +1,13 @@
 """Memory budgets: what is understood, and what is refused."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 
 import hck.backend.memory
-from hck.backend.memory import per_chunk, resolve_budget
+from hck.backend.memory import bytes_held, per_chunk, resolve_budget
 
 CPU = torch.device("cpu")
 
@@ -86,3 +89,17 @@ def test_chunks_grow_with_the_budget_and_shrink_with_the_item():
     sizes = [per_chunk(item, 10**8, CPU) for item in (0, 10, 1000, 10**5)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] < sizes[1]
+
+
+def test_bytes_that_are_held():
+    """What is shared counts once, with all it is a part of."""
+    array, tensor = np.zeros(10_000), torch.zeros(10_000, dtype=torch.float64)
+    for held, expected in (
+        (array, 80_000),
+        (array[:5], 80_000),
+        ([array, array[3:], array[::2].reshape(2, -1)], 80_000),
+        ({"a": tensor, "b": (tensor[5:], tensor.reshape(100, 100).mT)}, 80_000),
+        ([tensor, tensor.clone()], 160_000),
+        (SimpleNamespace(a=[tensor], b=array, c=np, d=torch.Tensor, e=len), 160_000),
+    ):
+        assert expected <= bytes_held(held) < expected + 3000

@@ -220,6 +220,23 @@ def test_bad_indices(ask, match):
     np.testing.assert_array_equal(said(model), before)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"])
+def test_indices_of_any_size(dtype):
+    """Also of types that cannot say how many observations there are, or what is −1 from their end."""
+    model, other = (HCKRegressor(**RIDGE).fit(X, Y) for _ in range(2))
+    indices = np.array([120, 3, 77], dtype)
+    model.update(indices, [1.0, 2.0, 3.0]).forget(indices[:2])
+    other.update([120, 3, 77], [1.0, 2.0, 3.0]).forget([3, 120])
+    np.testing.assert_array_equal(said(model), said(other))
+    assert model.tree_.n_points == 258
+    np.testing.assert_array_equal(said(model.forget(indices[:0])), said(other))
+    with pytest.raises(ValueError, match="out of range"):
+        model.forget(keep=100).forget(indices)
+    if dtype[0] == "i":
+        last, same = deepcopy(model), deepcopy(model)
+        np.testing.assert_array_equal(said(last.forget(np.array([-1], dtype))), said(same.forget([99])))
+
+
 def test_nothing_to_do():
     model = HCKRegressor(**RIDGE).fit(X[:150], Y[:150])
     before = said(model)
@@ -369,6 +386,22 @@ def test_no_landmarks_and_one_point():
     np.testing.assert_allclose(said(alone), solved_anew(alone), rtol=0, atol=1e-9)
     alone.forget(keep=1)
     assert alone.tree_.n_points == 1
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_weights_that_are_all_alike(dtype):
+    """Those without weights have none after a copy either; a weight that all have left is not forgotten."""
+    given = {**RIDGE, "dtype": dtype, "jitter": 1e-4}
+    plain = HCKRegressor(**given).fit(X[:150], Y[:150]).partial_fit(X[150:], Y[150:])
+    assert pickle.loads(pickle.dumps(plain))._weight is None
+    model = HCKRegressor(**given).fit(X[:150], Y[:150]).partial_fit(X[150:], Y[150:], np.full(110, 4.0))
+    model.forget(keep=110)
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(loaded._weight, 4.0, rtol=1e-6)
+    for each in (model, loaded):
+        each.partial_fit(X[:5], Y[:5])
+        np.testing.assert_allclose(each._online[0].harvested[1].noise, [0.005] * 110 + [0.02] * 5, rtol=1e-6)
+    np.testing.assert_allclose(said(loaded), said(model), rtol=0, atol=1e-9 if dtype == "float64" else 1e-4)
 
 
 # With what else models have ------------------------------------------------------------------------------

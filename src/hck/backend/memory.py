@@ -1,9 +1,13 @@
 """How much memory may be used, and how much of the work to do at once."""
 
+import gc
 import math
 import re
+import sys
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from hck.backend.kinds import kind_of
@@ -12,6 +16,7 @@ from hck.backend.text import in_bytes
 
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
+_NOT_HELD = type, ModuleType, FunctionType, BuiltinFunctionType  # which are there anyway
 _SMALL = 2**28  # bytes that nobody asks for leave to use
 
 
@@ -77,3 +82,23 @@ def require_bytes(
 def free_bytes(device: torch.device) -> int:
     """Memory of a device that is free, in bytes."""
     return kind_of(device).machine().free_bytes(device)
+
+
+def bytes_held(root: object) -> int:
+    """Memory that something and all it is made of take, in bytes; what several parts share counts once."""
+    waiting, seen, total = [root], set[int](), 0
+    while waiting:
+        found: list[object] = []
+        for each in waiting:
+            if isinstance(each, torch.Tensor):
+                storage = each.untyped_storage()
+                key, size = -storage.data_ptr(), storage.nbytes()
+            else:
+                key, size = id(each), sys.getsizeof(each)
+            if key not in seen and not isinstance(each, _NOT_HELD):
+                seen.add(key)
+                total += size
+                found.append(each)
+        bases = [each.base for each in found if isinstance(each, np.ndarray) and each.base is not None]
+        waiting = gc.get_referents(*found) + bases
+    return total

@@ -178,12 +178,11 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         """
         check_updatable(self)
         if not hasattr(self, "trees_"):
-            known = None if classes is None else np.unique(as_labels(np.asarray(to_host(classes))))
-            return self._fit(X, y, sample_weight, known)
+            return self._fit(X, y, sample_weight, None if classes is None else _different(classes))
         X, y = self._validate_training(X, y, reset=False)
         check_classification_targets(y)
         if classes is not None:
-            self._know(np.unique(as_labels(np.asarray(to_host(classes)))))
+            self._know(_different(classes))
         self._add(X, self._right_sides(y), sample_weight)
         return self
 
@@ -384,6 +383,11 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         """
         values = self._left_out_values()
         return values[:, 0] if len(self.classes_) == 2 else values
+
+
+def _different(classes: TargetsLike) -> np.ndarray:
+    """Different labels, sorted."""
+    return np.unique(as_labels(np.asarray(to_host(classes)), where=" of classes"))
 
 
 def _has_logits(fitted: Fitted) -> bool:

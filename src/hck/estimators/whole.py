@@ -6,8 +6,8 @@ of one moment, so that threads that predict while another fits see the old model
 each. All go by our own settings of torch and NumPy, not by those of the surrounding program.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from functools import wraps
 from threading import RLock
@@ -80,24 +80,38 @@ def _one_by_one(update: Method) -> Method:
 
     @wraps(update)
     def whole(self: BaseEstimator, *args: Any, **kwargs: Any) -> Any:
-        with _updating(self), plainly(), _progress_of(self):
-            trial = _stand_in(self, {**vars(self)})
+        with changing(self) as trial, plainly(), _progress_of(self):
             result = update(trial, *args, **kwargs)
-            parameters = {name: vars(self)[name] for name in _parameters(self) if name in vars(self)}
-            self.__dict__ = {**vars(trial), **parameters}
         return self if result is trial else result
 
     return whole
 
 
-_locks: "WeakKeyDictionary[BaseEstimator, RLock]" = WeakKeyDictionary()
+@contextmanager
+def changing(estimator: E) -> Iterator[E]:
+    """What to change in place of an estimator, which gets all its attributes unless there is an error."""
+    with one_at_a_time(estimator):
+        trial = _stand_in(estimator, {**vars(estimator)})
+        yield trial
+        parameters = {
+            name: vars(estimator)[name] for name in _parameters(estimator) if name in vars(estimator)
+        }
+        estimator.__dict__ = {**vars(trial), **parameters}  # which others may have set meanwhile
+
+
+def at_this_moment(estimator: E) -> E:
+    """An estimator as it is now, whatever becomes of it."""
+    return _stand_in(estimator, vars(estimator))
+
+
+_locks: "WeakKeyDictionary[object, RLock]" = WeakKeyDictionary()
 _locking = RLock()
 
 
-def _updating(estimator: BaseEstimator) -> "RLock":
-    """What an update of an estimator holds."""
+def one_at_a_time(updated: object) -> "RLock":
+    """What an update of something holds."""
     with _locking:
-        return _locks.setdefault(estimator, RLock())
+        return _locks.setdefault(updated, RLock())
 
 
 def _of_one_moment(method: Method) -> Method:
@@ -106,7 +120,7 @@ def _of_one_moment(method: Method) -> Method:
     @wraps(method)
     def whole(self: BaseEstimator, *args: Any, **kwargs: Any) -> Any:
         with plainly(), _progress_of(self):
-            return method(_stand_in(self, vars(self)), *args, **kwargs)
+            return method(at_this_moment(self), *args, **kwargs)
 
     return whole
 

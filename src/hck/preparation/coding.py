@@ -91,21 +91,28 @@ def codes_among(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return code
 
 
-def new_labels(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Those of some labels that are not known, sorted, of the type of those that are where this can say them.
+def as_known(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Labels, of the type of some that are known where that can say them.
 
-    ValueError for labels that cannot stand beside those that are known: numbers beside text, and the like.
+    ValueError for those that cannot stand beside them: numbers beside text, and the like. True is 1.
     """
-    kinds = [_KINDS.get(each.dtype.kind, each.dtype.kind) for each in (labels, known)]
-    numbers = set(kinds) <= {"numbers", "True or False"}  # True is 1
-    more = np.setdiff1d(labels, known) if numbers or kinds[0] == kinds[1] else labels
-    if len(more) and kinds[0] != kinds[1]:
-        one, other = more.tolist()[0], known.tolist()[0]
-        raise ValueError(f"the label {one!r} cannot stand beside {other!r}: labels are all {kinds[1]}")
-    if kinds[0] != "numbers":
-        return more
-    as_known = more.astype(known.dtype)
-    return as_known if bool((as_known == more).all()) else more
+    kind, wanted = (_KINDS.get(each.dtype.kind, each.dtype.name) for each in (labels, known))
+    if not len(labels) or kind == wanted == "text":
+        return labels
+    if "text" not in (kind, wanted):
+        with np.errstate(invalid="ignore"):  # of numbers that are too large
+            made = labels.astype(known.dtype)
+        if bool((made == labels).all()):
+            return made
+    if kind != wanted:
+        one, other = labels[:1].tolist()[0], known[:1].tolist()[0]
+        raise ValueError(f"the label {one!r} cannot stand beside {other!r}: labels are {wanted} here")
+    return labels
+
+
+def new_labels(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Those of some labels that are not known, sorted; see `as_known`."""
+    return np.setdiff1d(as_known(labels, known), known)
 
 
 def signs(code: np.ndarray, n_classes: int) -> np.ndarray:
@@ -176,7 +183,11 @@ def _of_objects(y: np.ndarray, first: int, where: str) -> np.ndarray:
     if all(isinstance(label, int | float | np.number | np.bool_) for label in y):
         return np.array(y.tolist())
     text = np.array([isinstance(label, str) for label in y], bool)
-    what = "y is text, but has something else" if text.any() else "labels are whole numbers or text, not this"
+    what = (
+        "y is text, but has something else"
+        if text.any()
+        else "y has a label that is neither a whole number nor text"
+    )
     _refuse(~text, what, y, first, where)
     return y.astype("U")
 
