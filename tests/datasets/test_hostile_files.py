@@ -106,3 +106,20 @@ def test_targets_that_are_not_needed(tmp_path):
         assert read_table(tmp_path / name, target, target_needed=False).X.shape == (2, 1)
         with pytest.raises(ValueError, match="is missing in 1 of 2 records"):
             read_table(tmp_path / name, target)
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_names_of_several_columns(tmp_path, ending):
+    content = b"\xef\xbb\xbf\n  \na,b,a\n1,2,3\n"
+    path = write(tmp_path, "t.csv" + ending, COMPRESS[ending](content))
+    with pytest.raises(ValueError, match=r"t\.csv.* has several columns called 'a'"):
+        read_table(path)
+    path = write(tmp_path, "u.csv" + ending, COMPRESS[ending](b"a,a.1,,\n1,2,3,4\n"))
+    assert read_table(path).X.shape == (1, 4)
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_other_separators(tmp_path, mark):
+    (tmp_path / "t.csv").write_text(f"a{mark}b\n1{mark}2\n")
+    with pytest.raises(ValueError, match=r"single column, 'a.*b': separate columns by commas"):
+        read_table(tmp_path / "t.csv")

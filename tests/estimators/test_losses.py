@@ -349,3 +349,13 @@ def test_score_of_several_quantiles():
     one = HCKRegressor("gaussian", lengthscale=0.5, alpha=0.1, rank=16, loss="quantile", quantile=0.5)
     one.fit(x[:200], y[:200])
     assert one.score(x[200:], y[200:]) == pytest.approx(r2_score(y[200:], one.predict(x[200:])))
+
+
+@pytest.mark.parametrize("loss", ["huber", "poisson", "gamma", "tweedie"])
+@pytest.mark.parametrize("value", [1.0, 2.5, 7.0, 1e-20, 1e20])
+def test_a_constant_is_a_minimum(loss, value):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    model = HCKRegressor("gaussian", lengthscale=1.0, alpha=0.01, loss=loss, rank=8, random_state=0)
+    model.fit(X, np.full(60, value))  # without a warning
+    np.testing.assert_allclose(model.predict(X), value, rtol=1e-12)
+    assert np.max(model.n_iter_) < 5

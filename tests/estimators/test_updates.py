@@ -265,6 +265,10 @@ def test_what_cannot_be_updated_says_so(options, match):
 def test_models_on_disk_say_so(tmp_path):
     with pytest.raises(ValueError, match="DiskHCKRegressor has no updates"):
         DiskHCKRegressor(folder=tmp_path / "model").partial_fit(X, Y)
+    model = DiskHCKRegressor(folder=tmp_path / "model", lengthscale=1.0, alpha=0.1, rank=8).fit(X, Y)
+    for change in (lambda: model.forget([0]), lambda: model.update([0], [1.0])):
+        with pytest.raises(ValueError, match="DiskHCKRegressor has no updates"):
+            change()
 
 
 def test_what_is_given_is_not_kept():

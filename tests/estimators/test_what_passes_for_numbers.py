@@ -4,12 +4,14 @@ import decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from sklearn.base import clone
 
 from every_estimator import CLASSIFIERS, EVERY, NEW, REGRESSORS, SUPERVISED, X, says
 from hck import HCKGaussianProcessRegressor, HCKRegressor
+from hck.losses import Huber, Quantile, Tweedie
 
 MASK = np.zeros(X.shape, dtype=bool)
 MASK[3, 1] = True
@@ -132,6 +134,8 @@ def test_columns_of_things():
         ({"n_trees": 10**30}, "n_trees"),
         ({"lengthscale": 1e-310}, "lengthscale must be at least 1e-300"),
         ({"lengthscale": {}}, "lengthscale"),
+        ({"landmarks": {}}, "points must be numbers, got things"),
+        ({"verbose": torch.ones(2)}, "verbose"),
     ],
 )
 def test_parameters(model, parameters, message):
@@ -159,3 +163,60 @@ def test_a_tensor_of_targets_with_gaps():
     model, y = made(REGRESSORS, "squared")
     with pytest.raises(ValueError, match="NaN"):
         model.fit(X, torch.tensor([np.nan, *y[1:]]))
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_tensors_of_types_that_numpy_lacks(name):
+    model, y = made(REGRESSORS, name)
+    short, target = torch.from_numpy(X).bfloat16(), torch.from_numpy(np.asarray(y, dtype=float)).bfloat16()
+    expected = says(model.fit(short.float().numpy(), target.float().numpy()))
+    np.testing.assert_allclose(says(model.fit(short, target)), expected, rtol=1e-12)
+    np.testing.assert_allclose(model.predict(short), model.predict(short.double()), rtol=1e-12)
+    with pytest.raises(ValueError, match="float8_e5m2 on 'cpu' has no numbers to learn from"):
+        model.fit(short.to(torch.float8_e5m2), y)
+    with pytest.raises(ValueError, match="float8_e5m2"):
+        model.fit(X, target.to(torch.float8_e5m2))
+
+
+def test_parameters_of_types_that_numpy_lacks():
+    y, widths = X[:, 0], torch.full((X.shape[1],), 1.5)
+    given = {"rank": 8, "alpha": 0.1, "random_state": 0}
+    expected = HCKRegressor(lengthscale=widths, **given).fit(X, y).predict(NEW)
+    model = HCKRegressor(lengthscale=widths.bfloat16(), **given).fit(X, y, torch.ones(len(y)).bfloat16())
+    np.testing.assert_allclose(model.predict(NEW), expected, rtol=1e-12)
+    levels = torch.tensor([0.25, 0.75])
+    both = [
+        HCKRegressor(loss="quantile", quantile=each, lengthscale=1.0, **given).fit(X, y).predict(NEW)
+        for each in (levels, levels.bfloat16())
+    ]
+    np.testing.assert_array_equal(*both)
+
+
+@pytest.mark.parametrize(
+    ("points", "error", "message"),
+    [
+        (np.array(1.0), ValueError, "Expected 2D array, got scalar"),
+        (torch.tensor(1.0), ValueError, "Expected 2D array, got a tensor of shape"),
+        (list, TypeError, "float"),
+        (pd.DataFrame(index=range(len(X))), ValueError, "X has no columns"),
+        (pd.DataFrame({"a": [10**400] * len(X)}), ValueError, "column 'a' must be numbers: int too large"),
+        (pa.record_batch({"a": X[:, 0]}), TypeError, r"use pyarrow\.Table\.from_batches"),
+    ],
+)
+def test_what_is_no_table_of_numbers(points, error, message):
+    model, y = made(REGRESSORS, "squared")
+    with pytest.raises(error, match=message):
+        model.fit(points, y)
+
+
+@pytest.mark.parametrize("quantile", [["a"], [[0.1]], {0.1}, {}])
+def test_quantiles_that_are_no_numbers(quantile):
+    with pytest.raises(ValueError, match=r"quantiles? must be"):
+        HCKRegressor(loss="quantile", quantile=quantile, lengthscale=1.0, rank=8).fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("loss", [Huber, Quantile, Tweedie])
+@pytest.mark.parametrize("value", ["1.5", True, [1.5], 1.5j])
+def test_parameters_of_losses_that_are_no_numbers(loss, value):
+    with pytest.raises(ValueError, match="must be"):
+        loss(value)

@@ -88,6 +88,13 @@ def test_missing_places_are_missing():
     assert np.isfinite(np.delete(found, [3, 5], 0)).all()
 
 
+def test_periods_may_be_of_any_type():
+    given = TABLE[["lat"]]
+    expected = Circle("lat", period=9).fit_transform(given)
+    for period in (np.float32(9), np.int8(9), 9.0):
+        np.testing.assert_array_equal(Circle("lat", period=period).fit_transform(given), expected)
+
+
 def test_the_only_column():
     found = Circle("lat", period=9).fit_transform(TABLE[["lat"]])
     assert list(found.columns) == ["lat_sin", "lat_cos"]
@@ -110,6 +117,7 @@ def test_the_only_column():
         (Circle(0.0), ARRAY, "named by text or by a whole number, got 0.0"),
         (Circle(True), ARRAY, "named by text or by a whole number, got True"),
         (Sphere(0, 1), ARRAY.astype("M8[s]"), "X has dates or durations"),
+        (Circle("lat", period=1), TABLE.assign(lat=1j), "column 'lat' must be numbers: Complex data"),
     ],
 )
 def test_errors(made, given, message):

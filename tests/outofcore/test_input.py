@@ -26,6 +26,16 @@ def test_files(data, tmp_path):
     np.testing.assert_array_equal(model.predict(tmp_path / "new.npy"), other.predict(new))
 
 
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x93NUMPY", np.array(["a", None])], ids=str)
+def test_arrays_that_are_none(data, content, tmp_path):
+    if isinstance(content, bytes):
+        (tmp_path / "X.npy").write_bytes(content)
+    else:
+        np.save(tmp_path / "X.npy", content)
+    with pytest.raises(ValueError, match=r"X\.npy has no array of numbers or text .*, or is damaged"):
+        DiskHCKRegressor(**SMALL, folder=tmp_path / "a").fit(tmp_path / "X.npy", data[1])
+
+
 @pytest.mark.parametrize("kind", ["hdf5", "zarr", "parquet"])
 def test_files_of_all_kinds(data, kind, tmp_path):
     X, y, new = data

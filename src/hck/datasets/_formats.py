@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 OPEN: dict[str, Callable[..., IO]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
 
 
+_SEPARATORS = (";", "\t", "|")
 _DAMAGE = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
@@ -74,6 +75,8 @@ def read_csv(path: Path, **options: Any) -> Table:
         raise ValueError(f"{path.name} is not UTF-8, write it as such: {error}") from None
     except _DAMAGE as error:
         raise ValueError(f"{path.name} could not be read, it may be damaged: {error}") from None
+    if not options:
+        _check_names(path, frame.shape[1])
     if frame.shape[1] > 1 and frame.iloc[:, -1].isna().any():  # a line that is too short looks like this
         _refuse_short_lines(path, frame.shape[1])
     return _table(frame, path)
@@ -94,6 +97,20 @@ def _table(frame: "pd.DataFrame", path: Path) -> Table:
     if len(frame) == 0:
         raise ValueError(f"{path.name} has no records, only the names {listed(names)}")
     return Table(frame, None, names)
+
+
+def _check_names(path: Path, width: int) -> None:
+    """Refuse what pandas takes: a name for several columns, and names that something else separates."""
+    with OPEN.get(path.suffix, open)(path, "rt", newline="", encoding="utf-8-sig") as file:
+        names = next((fields for fields in csv.reader(file) if any(map(str.strip, fields))), [])
+    other = next((mark for mark in _SEPARATORS if width == 1 and mark in names[0]), None)
+    if other is not None:
+        raise ValueError(
+            f"{path.name} has a single column, {names[0]!r:.80}: separate columns by commas, not by {other!r}"
+        )
+    twins = [name for i, name in enumerate(names) if name and name in names[:i]]
+    if twins:
+        raise ValueError(f"{path.name} has several columns called {twins[0]!r}: give each its own name")
 
 
 def _refuse_short_lines(path: Path, width: int) -> None:

@@ -1,7 +1,7 @@
 """What all estimators share: parameters, validation, the way to a blueprint."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import fields, replace
 from functools import partial
 from numbers import Integral, Real
@@ -114,7 +114,7 @@ class HCKEstimator(BaseEstimator):
             refuse_missing(np.asarray(y))
         if not (numeric and _is_plain(y, 1)):
             y = _check_y(y, estimator=self, **check_y)  # names of columns are not looked at yet
-        if not sp.issparse(X) and hasattr(X, "__len__") and len(X) != len(y):
+        if isinstance(X, Sized) and not sp.issparse(X) and getattr(X, "ndim", 1) != 0 and len(X) != len(y):
             raise _inconsistent(len(X), len(y))
         if reset:
             X = self._validate_alone(X, partial(statistic_targets, y, numeric))
@@ -142,6 +142,8 @@ class HCKEstimator(BaseEstimator):
             return X
         if is_frame(X):
             refuse_twins(names_of(X))
+            if not X.shape[1]:
+                raise ValueError(f"X has no columns: got a table of shape {tuple(X.shape)}")
         if _is_mixed(X):
             self._columns_in, features = Columns.learn(X, targets)
             validate_data(self, X, skip_check_array=True, reset=True)

@@ -113,8 +113,8 @@ class OnlineEstimator(HCKEstimator):
 
     def _versions(self) -> list[State]:
         """The version of each tree; made of the fitted model when it is first asked for."""
-        check_is_fitted(self, "trees_")
         check_updatable(self)
+        check_is_fitted(self, "trees_")
         return self._online if hasattr(self, "_online") else self._first_versions()
 
     def _first_number(self) -> int:

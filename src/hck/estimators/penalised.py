@@ -16,6 +16,7 @@ from hck.backend.text import in_bytes
 from hck.estimators.training import Solved, Trees, check_size
 from hck.hierarchy import TreePredictor, share_points
 from hck.hierarchy.extremes import extremes, warn_of_rounding
+from hck.kernels.inputs import real_array
 from hck.losses import (
     OF_CLASSES,
     OF_NUMBERS,
@@ -49,7 +50,12 @@ def loss_of_numbers(loss: str | Loss, quantile: float | Sequence[float]) -> list
         raise ValueError(f"unknown loss {loss!r} for numbers; known: {', '.join(OF_NUMBERS)}")
     if loss != "quantile":
         return [OF_NUMBERS[loss]()]
-    levels = np.atleast_1d(np.asarray(quantile, dtype=float)).tolist()
+    try:
+        levels = np.atleast_1d(real_array(quantile)).tolist()
+    except (TypeError, ValueError):
+        raise ValueError(f"quantile must be a number, or a sequence of them, got {quantile!r}") from None
+    if np.ndim(levels) > 1:
+        raise ValueError(f"quantiles must be in one dimension, got {quantile!r}")
     if not levels or any(later <= one for one, later in pairwise(levels)):
         raise ValueError(f"quantiles must ascend, and be at least one, got {quantile!r}")
     return [Quantile(level) for level in levels]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from functools import wraps
+from numbers import Integral
 from threading import RLock
 from types import FunctionType
 from typing import Any, TypeAlias, TypeVar
@@ -126,7 +127,8 @@ def _of_one_moment(method: Method) -> Method:
 
 
 def _progress_of(estimator: BaseEstimator) -> AbstractContextManager[None]:
-    return asked(bool(getattr(estimator, "verbose", False)))
+    verbose = getattr(estimator, "verbose", False)  # which nobody has looked at yet
+    return asked(isinstance(verbose, Integral | np.bool_) and bool(verbose))
 
 
 _names: dict[type, tuple[str, ...]] = {}

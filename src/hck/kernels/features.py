@@ -7,6 +7,7 @@ see distances along chords, which between near points are those that one would w
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
+from numbers import Real
 from typing import Any, Self
 
 import narwhals as nw
@@ -231,17 +232,20 @@ class Circle(_Replacing):
         return ["sin", "cos"]
 
     def _placed(self, values: np.ndarray) -> np.ndarray:
-        angle = 2 * np.pi * (values[:, 0] % self.period) / self.period
-        return np.stack([np.sin(angle), np.cos(angle)], 1) * (self.period / (2 * np.pi))
+        period = float(self.period)  # of NumPy it may be of another precision
+        angle = 2 * np.pi * (values[:, 0] % period) / period
+        return np.stack([np.sin(angle), np.cos(angle)], 1) * (period / (2 * np.pi))
 
 
 def _check_positive(name: str, value: float) -> None:
-    known = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not known or not 1e-150 < value < 1e150:
+    known = isinstance(value, Real) and not isinstance(value, bool)
+    if not known or not 1e-150 < float(value) < 1e150:
         raise ValueError(f"{name} must be a positive number, got {value!r}; between 1e-150 and 1e150")
 
 
 def _numbers(column: "nw.Series[Any]") -> np.ndarray:
+    if getattr(getattr(column.to_native(), "dtype", None), "kind", None) == "c":
+        raise ValueError(f"column {column.name!r} must be numbers: Complex data not supported")
     try:
         values = column.cast(nw.Float64).to_numpy().astype(np.float64)
     except Exception as error:  # of the library that the frame is from

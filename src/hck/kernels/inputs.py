@@ -11,6 +11,7 @@ from torch import Tensor
 # Points as users have them: a 2-D array, frame, tensor or sparse matrix, or a sequence of things.
 Data: TypeAlias = Any
 Positive: TypeAlias = ArrayLike | Tensor  # a positive number, or one for each feature
+_OF_NUMPY = (torch.float64, torch.float32, torch.float16)
 _LEAST, _MOST = 1e-300, 1e154  # of parameters: inverses of smaller ones overflow, and squares of larger ones
 
 
@@ -55,9 +56,15 @@ def unmasked(x: Data) -> Data:
     return np.where(gone, nothing, values)
 
 
+def on_host(x: Tensor) -> np.ndarray:
+    """A tensor of any device as an array in the CPU's memory; what NumPy has no type for as float32."""
+    here = x.detach().cpu()
+    return (here.float() if here.is_floating_point() and here.dtype not in _OF_NUMPY else here).numpy()
+
+
 def real_array(x: ArrayLike | Tensor) -> np.ndarray:
     """Numbers in the CPU's memory as float64; ValueError if they are complex, or times."""
-    array = x.detach().cpu().numpy() if isinstance(x, Tensor) else np.asarray(unmasked(x))
+    array = on_host(x) if isinstance(x, Tensor) else np.asarray(unmasked(x))
     refuse_complex(array)
     refuse_times(array, "what should be numbers")
     return np.asarray(array, dtype=np.float64)
@@ -91,7 +98,7 @@ def positive(name: str, value: Positive, most_axes: int = 0) -> float | Tensor:
         )
     if isinstance(value, Tensor) and value.requires_grad:
         return value
-    array = np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value)
+    array = on_host(value) if isinstance(value, Tensor) else np.asarray(value)
     if array.dtype.kind not in "fiu" or array.ndim > most_axes or array.size == 0:
         what = "a number or one number per feature" if most_axes else "a number"
         raise ValueError(f"{name} must be {what}, got {value!r}")
@@ -111,7 +118,7 @@ def linear_metric(value: ArrayLike | Tensor) -> Tensor:
 
     A tensor that requires a gradient stays as it is.
     """
-    array = np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value)
+    array = on_host(value) if isinstance(value, Tensor) else np.asarray(value)
     if array.dtype.kind not in "fiu" or array.ndim != 2 or array.size == 0:
         raise ValueError(
             f"metric must be a matrix of numbers of shape (n_features, k), got an array of shape "

@@ -1,6 +1,7 @@
 """Losses of numbers: squared, Huber's, absolute, of quantiles, and of counts and positive amounts."""
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import torch
@@ -9,6 +10,10 @@ from torch import Tensor
 from hck.losses.base import Loss, weighted_quantile, without_outliers
 
 _LARGEST = 300.0  # of predictions of logarithms: beyond it their exponentials overflow
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class Huber(Loss):
     name: ClassVar[str] = "huber"
 
     def __post_init__(self) -> None:
-        if self.delta is not None and not 0 < self.delta < float("inf"):
+        if self.delta is not None and not (_is_number(self.delta) and 0 < self.delta < float("inf")):
             raise ValueError(f"delta must be positive and finite, or None, got {self.delta!r}")
 
     @property
@@ -156,7 +161,7 @@ class Quantile(Pinball):
     name: ClassVar[str] = "quantile"
 
     def __post_init__(self) -> None:
-        if not 0 < self.level < 1:
+        if not (_is_number(self.level) and 0 < self.level < 1):
             raise ValueError(f"a quantile must be between 0 and 1, both excluded, got {self.level!r}")
 
     @property
@@ -193,7 +198,7 @@ class Tweedie(Loss):
     name: ClassVar[str] = "tweedie"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.power <= 2:
+        if not (_is_number(self.power) and 1 <= self.power <= 2):
             raise ValueError(f"power must be between 1 (Poisson) and 2 (gamma), got {self.power!r}")
 
     def check(self, y: Tensor) -> None:

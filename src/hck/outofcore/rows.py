@@ -229,7 +229,7 @@ def _at(path: str, called: str) -> Rows:
     if not where.exists():
         raise FileNotFoundError(f"there is no file or folder {file} to read {called} from")
     if where.suffix == ".npy":
-        return ArrayRows(np.load(where, mmap_mode="r"), called)
+        return ArrayRows(_npy(where), called)
     if where.suffix in (".h5", ".hdf5"):
         return ArrayRows(_hdf5(where, name), called)
     if where.suffix == ".zarr":
@@ -239,6 +239,13 @@ def _at(path: str, called: str) -> Rows:
     if where.suffix in (".parquet", ".pq") or (where.is_dir() and any(where.rglob("*.parquet"))):
         return ParquetRows(where, None, called)
     raise ValueError(f"{file} is none of .npy, .h5::NAME, .zarr, .parquet, or a folder of parquet files")
+
+
+def _npy(where: Path) -> np.ndarray:
+    try:
+        return np.lib.format.open_memmap(where, mode="r")
+    except (ValueError, EOFError):  # of other files NumPy says that they may be pickled
+        raise ValueError(f"{where} has no array of numbers or text, or is damaged") from None
 
 
 def _hdf5(where: Path, name: str) -> Sliced:

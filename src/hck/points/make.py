@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hck.backend.memory import free_bytes, require_bytes
 from hck.backend.text import in_bytes
-from hck.kernels.inputs import object_array, refuse_complex
+from hck.kernels.inputs import object_array, on_host, refuse_complex
 from hck.kernels.sparse_input import check_sparse
 from hck.points.base import Points, PointsLike, VectorPoints, check_reach, check_same_kind
 from hck.points.dense import DensePoints
@@ -61,7 +61,7 @@ def as_points(
         made: Points = SparsePoints(check_sparse(x).astype(number, copy=False), dtype, device)
         check_reach(made, torch.float64)
         return made
-    tensor = x if isinstance(x, Tensor) else as_tensor(np.asarray(x, order="C"))
+    tensor = x if isinstance(x, Tensor) else as_tensor(_numeric(np.asarray(x, order="C")))
     refuse_complex(tensor)
     if tensor.ndim != 2:
         raise ValueError(
@@ -106,6 +106,12 @@ def as_tensor(array: np.ndarray) -> Tensor:
         return torch.from_numpy(array)
 
 
+def _numeric(x: np.ndarray) -> np.ndarray:
+    if x.dtype.kind not in "biufc":
+        raise ValueError(f"points must be numbers, got {'things' if x.dtype.kind == 'O' else x.dtype}")
+    return x
+
+
 def as_points_like(x: PointsLike, points: Points) -> Points:
     """Wrap data as Points of the same kind as others: dense data become sparse, or sparse dense.
 
@@ -124,7 +130,7 @@ def as_points_like(x: PointsLike, points: Points) -> Points:
     [[2.0, 0.0]]
     """
     if isinstance(points, SparsePoints) and not (sp.issparse(x) or isinstance(x, Points)):
-        x = sp.csr_matrix(x.cpu().numpy() if isinstance(x, Tensor) else np.asarray(x))
+        x = sp.csr_matrix(on_host(x) if isinstance(x, Tensor) else np.asarray(x))
     if isinstance(points, DensePoints) and sp.issparse(x):
         instead = "give fewer points at once, or train on sparse data"
         require_bytes(8.0 * x.shape[0] * x.shape[1], torch.device("cpu"), "a dense copy of sparse X", instead)

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from torch import Tensor
 
-from hck.kernels.inputs import unmasked
+from hck.kernels.inputs import on_host, unmasked
 
 Value = TypeVar("Value")
 
@@ -25,12 +25,12 @@ def to_host(values: Tensor | Value) -> np.ndarray | Value:
     if not isinstance(values, Tensor):
         return unmasked(values)
     check_has_numbers(values)
-    return values.detach().cpu().numpy()
+    return on_host(values)
 
 
 def check_has_numbers(x: Tensor) -> None:
-    """Raise ValueError for tensors that are shapes without numbers, or packed ones."""
-    if x.is_meta or x.is_quantized:
+    """Raise ValueError for tensors that are shapes without numbers, or packed ones, as of float8."""
+    if x.is_meta or x.is_quantized or (x.is_floating_point() and x.itemsize < 2):
         raise ValueError(f"a tensor of {x.dtype} on {str(x.device)!r} has no numbers to learn from")
 
 

@@ -24,6 +24,8 @@ def is_frame(X: object) -> bool:
         return False
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, whose rows are not there yet: use X.collect()")
+    if type(X).__name__ == "RecordBatch":
+        raise TypeError("X is a RecordBatch, which is no table: use pyarrow.Table.from_batches([X])")
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
@@ -111,7 +113,7 @@ def numbers(column: Column, name: object) -> np.ndarray:
             return found.astype(np.float64)
     try:
         values = [np.nan if is_missing(value) else _real(value) for value in column.to_list()]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"column {name!r} must be numbers: {error}") from None
     return np.array(values, dtype=np.float64)
 

@@ -137,7 +137,8 @@ class Space:
         """The parts of a vector like theta, by parameter."""
         theta = real_array(theta)
         if theta.shape != self.start.shape:
-            raise ValueError(f"theta must have shape {self.start.shape}, got {theta.shape}")
+            sizes = ", ".join(f"{each.value.size} of {each.name}" for each in self.blocks)
+            raise ValueError(f"theta must have shape {self.start.shape} ({sizes}), got {theta.shape}")
         found, at = {}, 0
         for each in self.blocks:
             found[each.name] = theta[at : at + each.value.size].reshape(each.value.shape)
