@@ -108,12 +108,12 @@ class Workers:
 
 
 def result_of(future: "Future[Result]") -> Result:
-    """Wait for work; that can be interrupted."""
-    while not future.done():
-        try:
-            return future.result(_GLANCE)
-        except TimeoutError:  # of the glance, or of the work, which then is done
-            continue
+    """Wait for work; that can be interrupted, and then there is no other error in its place."""
+    over = threading.Lock()
+    over.acquire()
+    future.add_done_callback(lambda _: over.release())
+    while not over.acquire(timeout=_GLANCE):
+        pass
     return future.result()
 
 
