@@ -32,7 +32,7 @@ def test_arrays_that_are_none(data, content, tmp_path):
         (tmp_path / "X.npy").write_bytes(content)
     else:
         np.save(tmp_path / "X.npy", content)
-    with pytest.raises(ValueError, match=r"X\.npy has no array of numbers or text .*, or is damaged"):
+    with pytest.raises(ValueError, match=r"X\.npy has no array of numbers or text, or is damaged"):
         DiskHCKRegressor(**SMALL, folder=tmp_path / "a").fit(tmp_path / "X.npy", data[1])
 
 

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
@@ -14,6 +13,7 @@ from hck.approximations.conjugate_gradients import Iterations, Stopping, conjuga
 from hck.approximations.factorization import Factorization
 from hck.approximations.preconditioners import Preconditioners
 from hck.backend.blocks import Blocks
+from hck.backend.caches import cached_property
 from hck.backend.checks import require
 from hck.backend.kinds import kind_of
 from hck.backend.memory import resolve_budget

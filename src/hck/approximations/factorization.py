@@ -1,12 +1,12 @@
 """K̃ + noise, factored, and the solutions that it gives."""
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
 
+from hck.backend.caches import cached_property
 from hck.backend.memory import require_bytes
 from hck.backend.random import RandomLike, as_random
 from hck.hierarchy.forest import Predictor

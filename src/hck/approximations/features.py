@@ -7,7 +7,6 @@ straight into a matrix of r × r numbers.
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -15,6 +14,7 @@ from torch import Tensor
 from hck.approximations.base import Approximation, part_of
 from hck.approximations.factorization import Factorization, Solution, normal, times
 from hck.backend import linalg
+from hck.backend.caches import cached_property
 from hck.backend.checks import require
 from hck.backend.interrupts import check_wanted
 from hck.backend.parallel import chunks

@@ -1,7 +1,6 @@
 """Kernels that a tree makes, behind the protocol: hierarchical, compositional, independent, exact."""
 
 from dataclasses import replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -9,6 +8,7 @@ from torch import Tensor
 from hck.approximations.base import Approximation
 from hck.approximations.tree_solution import TreeFactorization, TreeSolution
 from hck.backend import linalg
+from hck.backend.caches import cached_property
 from hck.backend.random import RandomLike, as_random
 from hck.branches.ridge import bytes_needed, ridge
 from hck.hierarchy import Blueprint, HierarchicalKernel
@@ -100,7 +100,7 @@ class TreeKernel(Approximation):
         return self.blueprint.kernel
 
     @cached_property
-    def points(self) -> Points:  # type: ignore[override]
+    def points(self) -> Points:
         layout = self.blueprint.layout
         return self.blueprint.points.take(layout.unsort(torch.arange(len(self), device=layout.tree.device)))
 

@@ -5,7 +5,6 @@ inverse where the matrix is not 0, which likelihoods need for their gradient, co
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from hck.backend import linalg
+from hck.backend.caches import cached_property
 
 _LEAF = 96  # points that are eliminated together
 _MOST_BETWEEN = 0.8  # of a half; if more of its points touch the other half, nothing is gained by a cut
@@ -49,7 +49,7 @@ class Elimination:
         self.place, self.start, self.column = place, start, column
 
     def __getstate__(self) -> dict[str, object]:
-        return {k: v for k, v in self.__dict__.items() if k != "fronts"}
+        return {k: v for k, v in self.__dict__.copy().items() if k != "fronts"}
 
     @cached_property
     def fronts(self) -> list[Front]:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +11,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from hck.backend.blocks import Batch, Blocks, batches, owners, positions
+from hck.backend.caches import cached_property
 from hck.backend.checks import check_floats, check_indices, require
 from hck.backend.kinds import kind_of
 from hck.backend.parallel import chunks
@@ -182,7 +182,7 @@ class Taper:
         return cKDTree(self.place.cpu().numpy())
 
     def __getstate__(self) -> dict[str, object]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("place", "tree")}
+        return {k: v for k, v in self.__dict__.copy().items() if k not in ("place", "tree")}
 
     def pattern(self, x: DensePoints, verbose: bool = False) -> Pattern:
         """Which of the training points are close to which of `x`."""

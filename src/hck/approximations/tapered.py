@@ -8,7 +8,6 @@ the order of n log n in the plane, of n^(4/3) in space, and nearly n² where poi
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -18,6 +17,7 @@ from hck.approximations.conjugate_gradients import Stopping, conjugate_gradients
 from hck.approximations.factorization import Factorization, normal
 from hck.approximations.sparse_cholesky import Cholesky, Elimination
 from hck.approximations.taper import ROWS, Pattern, Taper
+from hck.backend.caches import cached_property
 from hck.backend.checks import check_floats, require
 from hck.backend.memory import resolve_budget
 from hck.backend.parallel import chunks
@@ -157,7 +157,7 @@ class Tapered(Approximation):
         return self.pattern.matrix(self.values)
 
     def __getstate__(self) -> dict[str, object]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("values", "matrix")}
+        return {k: v for k, v in self.__dict__.copy().items() if k not in ("values", "matrix")}
 
     def product(self, b: Tensor) -> Tensor:
         return self.matrix @ b

@@ -1,6 +1,5 @@
 """Solutions with a kernel that a tree makes: sweeps up and down."""
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -8,6 +7,7 @@ from torch import Tensor
 
 from hck.approximations.factorization import Factorization, Solution, normal
 from hck.backend import linalg
+from hck.backend.caches import cached_property
 from hck.backend.random import Random, RandomLike, as_random
 from hck.hierarchy.factor import Factor
 from hck.hierarchy.gradient import likelihood_gradient

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from hck.backend.caches import cached_property
 from hck.backend.checks import check_indices, require
 from hck.backend.kinds import kind_of
 

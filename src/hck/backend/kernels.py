@@ -8,7 +8,7 @@ been placed (`hck.kernels.placement`), and one lengthscale is left.
 import dis
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from hashlib import sha256
 from types import FunctionType
 from typing import Any, TypeAlias
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks
+from hck.backend.caches import cached_property
 from hck.backend.kinds import kind_of
 from hck.backend.parallel import chunks
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from torch import Tensor
 
+from hck.backend.caches import cached_property
 from hck.backend.parallel import for_each, parallel_map
 from hck.backend.steps import Inbox
 from hck.hierarchy.blueprint import Blueprint

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.backend.blocks import Batch, batches, positions, send
+from hck.backend.caches import cached_property
 from hck.kernels.inputs import refuse_complex
 from hck.partition import Tree
 from hck.points import as_tensor

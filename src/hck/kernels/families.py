@@ -18,12 +18,12 @@ kernels go through. A class may say more:
 """
 
 import math
-from functools import cached_property
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, exp, log
 
+from hck.backend.caches import cached_property
 from hck.backend.kernels import Formula, Numbers, requiring_gradient
 from hck.backend.random import Random
 from hck.kernels import mixture
@@ -296,7 +296,7 @@ class Periodic(Stationary):
         self.period = positive("period", period, most_axes=1)
 
     @cached_property
-    def placement(self) -> OnCircles:  # type: ignore[override]
+    def placement(self) -> OnCircles:
         return OnCircles(self.period, self.lengthscale)
 
     def stretch(self) -> Tensor | None:

@@ -1,7 +1,6 @@
 """Kernels of the scaled difference (x − x')/σ, with one lengthscale σ, one per feature, or a matrix."""
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -9,6 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from hck.backend.caches import cached_property
 from hck.backend.kernels import Formula, Profile, apply, requiring_gradient
 from hck.backend.random import Random
 from hck.kernels.base import Kernel, Number, Pairs, Parameter
@@ -73,7 +73,7 @@ class Stationary(Kernel):
         return 1.0
 
     @cached_property
-    def placement(self) -> Placement | None:  # type: ignore[override]
+    def placement(self) -> Placement | None:
         if self.metric is not None:
             return Linear(self.metric, self._each)
         return None if self._each is None else PerFeature(self._each)

@@ -10,13 +10,13 @@ O(n r) for a column.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from hck.approximations import Approximation, Factorization
 from hck.approximations.factorization import needs_factorization
+from hck.backend.caches import cached_property
 from hck.losses.problem import Certificate, Minimum, Problem
 
 # Of float64 and float32: the least curvature, relative to the mean, and where to stop by default.

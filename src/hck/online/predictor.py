@@ -1,11 +1,11 @@
 """The function that a version predicts with."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from hck.backend.caches import cached_property
 from hck.hierarchy import TreePredictor
 from hck.online.node import leaves_below
 from hck.online.read import leaf_weights, predict

@@ -1,13 +1,13 @@
 """A Gaussian process whose observations come and go."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hck.approximations import TreeKernel
+from hck.backend.caches import cached_property
 from hck.backend.moments import clearly_apart
 from hck.backend.random import Random, RandomLike
 from hck.hierarchy.leave_one_out import LeftOut, leave_one_out

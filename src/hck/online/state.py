@@ -2,12 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from hck.backend.caches import cached_property
 from hck.backend.moments import moments_of
 from hck.hierarchy.blueprint import Blueprint
 from hck.online.change import replaced, unbalanced

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
+from functools import wraps
 from itertools import accumulate
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hck.backend.blocks import send
+from hck.backend.caches import cached_property
 from hck.backend.checks import check_indices, check_permutation, require
 from hck.backend.kinds import kind_of
 from hck.partition.given import Route, finder, lay_out, nodes_of_labels

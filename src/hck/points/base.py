@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 from threading import Lock
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks
+from hck.backend.caches import cached_property
 from hck.kernels.placement import Block, Placement
 
 PointsLike: TypeAlias = Any  # Points, an array, a sparse matrix, or a sequence of objects
@@ -143,7 +143,9 @@ class VectorPoints(Points):
         return None if known is None or known[0] != state else known[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_placed", "reach")}
+        return {
+            name: value for name, value in self.__dict__.copy().items() if name not in ("_placed", "reach")
+        }
 
 
 def check_same_kind(left: Points, right: Points) -> None:

@@ -1,13 +1,12 @@
 """Points as rows of a tensor."""
 
-from functools import cached_property
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from hck.backend import cuts
 from hck.backend.blocks import Blocks
+from hck.backend.caches import cached_property
 from hck.backend.checks import check_floats, require
 from hck.backend.parallel import chunks
 from hck.points.base import Evaluate, Points, VectorPoints, equal_weights, mask

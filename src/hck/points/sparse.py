@@ -1,7 +1,6 @@
 """Points as rows of a sparse matrix."""
 
 import warnings
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.blocks import Blocks
+from hck.backend.caches import cached_property
 from hck.backend.checks import require
 from hck.kernels.placement import Block, Linear
 from hck.points.base import Evaluate, Points, VectorPoints, block_by_block, equal_weights

@@ -1,13 +1,13 @@
 """Several trees over the same observations, taken together."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hck.approximations.factorization import check_covariance
+from hck.backend.caches import cached_property
 from hck.backend.checks import require
 from hck.backend.interrupts import interruptible
 from hck.backend.random import Random

@@ -1,13 +1,13 @@
 """A Gaussian process given observations: mean, uncertainty, leave-one-out, draws."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from hck.approximations import Approximation, Factorization, Predictor, Solution
 from hck.approximations.factorization import Paths, check_covariance, needs_factorization
+from hck.backend.caches import cached_property
 from hck.backend.checks import check_floats, require
 from hck.backend.moments import moments_of
 from hck.backend.random import Random, RandomLike, as_random
@@ -126,7 +126,7 @@ class Process:
         return self.solution.factorization
 
     def __getstate__(self) -> dict[str, object]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("solution", "_half")}
+        return {k: v for k, v in self.__dict__.copy().items() if k not in ("solution", "_half")}
 
     # New points -------------------------------------------------------------------------------------
 
