@@ -237,6 +237,56 @@ def test_indices_of_any_size(dtype):
         np.testing.assert_array_equal(said(last.forget(np.array([-1], dtype))), said(same.forget([99])))
 
 
+def test_one_value_for_one_index(named):
+    name, model = named
+    value = {"classifier": "low"}.get(name, 0.7)
+    expected = said(deepcopy(model).update([3], [value]))
+    for index, y in (
+        (3, value),
+        ([3], value),
+        (-147, [value]),
+        ([3], [[value]]),
+        (np.int8(3), np.array(value)),
+    ):
+        np.testing.assert_array_equal(said(deepcopy(model).update(index, y)), expected)
+    for y in (value, [value], [[value, value]]):
+        with pytest.raises(ValueError, match=r"2 indices|has 2 targets|one column"):
+            model.update([3, 4], y)
+
+
+@pytest.mark.parametrize(
+    ("y", "match"),
+    [
+        (sp.csr_matrix(np.ones((2, 1))), "sparse"),
+        (np.ones((2, 2)), "has 2 targets|one column"),
+        ([None, None], "NaN|no label"),
+        (["low", "none"], "real numbers|the label 'none', which was not there"),
+        ([np.inf, 0.0], "infinity|the label inf"),
+    ],
+    ids=str,
+)
+def test_bad_corrections(named, y, match):
+    _, model = named
+    attributes = dict(vars(model))
+    with pytest.raises(ValueError, match=match):
+        model.update([0, 1], y)
+    assert vars(model) == attributes
+
+
+@pytest.mark.parametrize("given", ["before", "after"])
+@pytest.mark.parametrize(("name", "dtype"), [("regressor", "float64"), ("process", "float32")])
+def test_observations_that_count_for_nothing(name, dtype, given):
+    """Their noise is infinite: an error that says so, not one of a matrix."""
+    model = clone(MODELS[name]).set_params(dtype=dtype, jitter=1e-4)
+    each = np.ones(150)
+    each[0] = nothing = 1e-320 if name == "regressor" else 1e100
+    model.fit(X[:150], Y[:150], each if given == "before" else np.ones(150))
+    with pytest.raises(
+        ValueError, match=f"too large for {dtype}, up to .*: leave out what counts for nothing"
+    ):
+        model.partial_fit(X[:2], Y[:2], [1.0, 1.0 if given == "before" else nothing])
+
+
 def test_nothing_to_do():
     model = HCKRegressor(**RIDGE).fit(X[:150], Y[:150])
     before = said(model)

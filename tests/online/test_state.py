@@ -144,6 +144,20 @@ def test_shapes_and_kinds(options):
         followed.check(1e-8 if "kernel" in options else 1e-9)
 
 
+def test_the_same_landmarks_for_a_tree_that_has_none_yet():
+    """A root above a single leaf has no landmarks that others could share."""
+    followed = Followed(5, landmarks="same")
+    followed.add(30)
+    root = followed.state.root
+    sets = {node.frame.landmarks.x for node in on_the_way(root, followed.state.paths.values()).values()}
+    assert all(torch.equal(each, root.frame.landmarks.x) for each in sets)
+    followed.add(60)
+    followed.check()
+    followed.forget_some(94)
+    followed.add(40)
+    followed.check()
+
+
 def test_many_at_once():
     """More leaves and nodes than one core takes at a time, some of which get several points."""
     followed = Followed(240, leaf_size=6)

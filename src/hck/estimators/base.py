@@ -29,7 +29,7 @@ from hck.partition import Cutter, Landmarks, Tree
 from hck.persistence.model import save
 from hck.points import ObjectPoints, Points, as_points, as_points_like, check_sparse, features_of
 from hck.preparation.arrays import PointsLike, TargetsLike, check_has_numbers, count, to_host
-from hck.preparation.coding import as_targets, refuse_missing
+from hck.preparation.coding import as_targets, refuse_missing, refuse_sparse
 from hck.preparation.columns import Columns
 from hck.preparation.frames import has_numbers_only, is_frame, names_of, refuse_twins
 from hck.preparation.levels import statistic_targets
@@ -105,8 +105,7 @@ class HCKEstimator(BaseEstimator):
         """
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        if sp.issparse(y):
-            raise ValueError("y is a sparse matrix, which targets cannot be: use y.toarray()")
+        refuse_sparse(y)
         y, numeric = to_host(y), check_y.get("y_numeric", False)
         if numeric:
             y = as_targets(y)

@@ -30,6 +30,7 @@ from hck.preparation.coding import (
     codes_of,
     new_labels,
     refuse_missing,
+    refuse_sparse,
     signs,
 )
 from hck.selection.loss import Calibration
@@ -195,7 +196,10 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         return classification_errors(self.calibration_(left_out), code, weight)
 
     def _right_sides(self, y: TargetsLike) -> Tensor:
-        labels = np.asarray(to_host(y))
+        refuse_sparse(y)
+        labels = np.atleast_1d(to_host(y))
+        if labels.size != len(labels):
+            raise ValueError(f"y has the shape {labels.shape}: labels must be one column")
         refuse_missing(labels)
         codes = codes_among(labels, self.classes_)
         return self._centred(signs(codes, len(self.classes_)))

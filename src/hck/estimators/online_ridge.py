@@ -85,8 +85,9 @@ class OnlineRidge(OnlineEstimator, RidgeEstimator):
         noises, dtype = [alpha * share for alpha in self._alphas()], self._trained_points().dtype
         if weight is not None and not all((noise.to(dtype) > 0).all() for noise in noises):
             raise ValueError(
-                f"updates of weighted observations need alpha above 0, but it is {min(self._alphas())}, so "
-                "that weights mean nothing: use `fit` with a larger alpha, or without sample_weight"
+                f"updates of weighted observations need alpha above 0, but it is {min(self._alphas())}, and "
+                f"weights are up to {weight.max():.1e}, so that they mean nothing: use `fit` with a larger "
+                "alpha, or without sample_weight"
             )
         return noises
 

@@ -20,7 +20,7 @@ from hck.online.read import inverse_diagonal
 from hck.partition import Cutter, Landmarks, Tree, known_landmarks, known_partitions
 from hck.partition.hyperplane import HyperplaneCutter
 from hck.preparation.arrays import TargetsLike, to_host
-from hck.preparation.coding import as_targets
+from hck.preparation.coding import as_targets, refuse_sparse
 from hck.selection.candidate import Shape
 from hck.settings import Settings
 
@@ -37,7 +37,7 @@ def positions_of(indices: ArrayLike, n: int) -> np.ndarray:
         return np.flatnonzero(given)
     if given.size == 0:
         return np.zeros(0, np.int64)
-    given = given[None] if given.ndim == 0 else given
+    given = np.atleast_1d(given)
     if given.ndim != 1 or given.dtype.kind not in "iu":
         raise ValueError(f"indices must be whole numbers in one dimension, got {given.dtype}, {given.shape}")
     wrong = (given < -n) | (given >= n)
@@ -77,7 +77,9 @@ def oldest(n: int, indices: ArrayLike | None, keep: int | None) -> np.ndarray:
 
 def check_targets(model: HCKEstimator, y: TargetsLike) -> np.ndarray:
     """Targets (m,) or (m, targets) in place of others, as float64; ValueError for bad ones."""
-    return check_array(as_targets(to_host(y)), ensure_2d=False, input_name="y", estimator=model)
+    refuse_sparse(y)
+    values = np.atleast_1d(as_targets(to_host(y)))
+    return check_array(values, ensure_2d=False, ensure_min_samples=0, input_name="y", estimator=model)
 
 
 def check_updatable(model: HCKEstimator) -> None:

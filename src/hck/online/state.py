@@ -69,7 +69,7 @@ class State:
         device = points.device
         workshop = Workshop(blueprint.kernel, blueprint.jitter, max(rank, blueprint.rank), device)
         n, came = layout.tree.n_points, layout.unsort(torch.arange(layout.tree.n_points, device=device))
-        b, noise = (each.to(device, points.dtype).clone() for each in (b, noise))
+        b, noise = b.to(device, points.dtype).clone(), _variances(noise, device, points.dtype).clone()
         data = Observed(points.take(came), np.arange(n), b, noise)  # type: ignore[arg-type]
         root = plant(workshop, data, layout.tree, blueprint.landmarks, None, 0)
         keys = layout.tree.leaf_of_point.cpu().numpy()
@@ -124,7 +124,7 @@ class State:
                 f"{tuple(noise.shape)}"
             )
         numbers = np.arange(self.next_number, self.next_number + m)
-        b, noise = (each.to(device, points.dtype) for each in (b, noise))
+        b, noise = b.to(device, points.dtype), _variances(noise, device, points.dtype)
         found = route(self.root, points)
         counts, order = list(map(len, found.values())), torch.cat(list(found.values()))
         data, keys = Observed(points, numbers, b, noise), np.empty(m, np.int64)
@@ -221,10 +221,10 @@ class State:
     @property
     def _habit_now(self) -> Habit:
         """Where all nodes have the same landmarks, new ones get them too."""
-        how = self.habit.landmarks
-        if isinstance(how, str) and how != "same":
+        how, given = self.habit.landmarks, self.root.frame.landmarks
+        if (isinstance(how, str) and how != "same") or not len(given):  # a root above a single leaf has none
             return self.habit
-        return replace(self.habit, landmarks=self.root.frame.landmarks)
+        return replace(self.habit, landmarks=given)
 
     def _with(self, fresh: dict[Path, Node | None], touched: list[Path], restructured: bool) -> "State":
         """With other nodes in place, and in balance on the ways to leaves that are touched."""
@@ -253,6 +253,17 @@ class State:
     def harvested(self) -> tuple[Blueprint, Observed]:
         """A blueprint over the points in the order in which they came, and all observations in that order."""
         return harvest(self.workshop, self.root, self.ledger.numbers, self.budget)
+
+
+def _variances(noise: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Variances (m,) of the noise of observations; ValueError for some that are infinite."""
+    made = noise.to(device, dtype)
+    if not bool(made.isfinite().all()):
+        raise ValueError(
+            f"the variance of the noise of some observations is too large for {str(dtype)[6:]}, up to "
+            f"{noise.max():.1e}, by sample_weight or noise_variance: leave out what counts for nothing"
+        )
+    return made
 
 
 def _rows(leaf: Leaf, numbers: np.ndarray) -> Tensor:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
@@ -80,14 +81,14 @@ def codes_among(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     y = y.reshape(-1)
     alike = [labels.dtype.kind in "biuf" for labels in (y, classes)]
     if alike[0] != alike[1] and len(y) and "O" not in (y.dtype.kind, classes.dtype.kind):
-        raise ValueError(f"y has the label {y[0]!r}, which was not there before")
+        raise ValueError(f"y has the label {y.tolist()[0]!r}, which was not there before")
     try:
         code = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     except TypeError:  # labels that cannot be compared
         raise ValueError(f"y has labels of other types than the classes {classes.tolist()!r}") from None
     known = classes[code] == y
     if not np.all(known):
-        raise ValueError(f"y has the label {y[np.argmin(known)]!r}, which was not there before")
+        raise ValueError(f"y has the label {y.tolist()[np.argmin(known)]!r}, which was not there before")
     return code
 
 
@@ -166,6 +167,12 @@ def _real_objects(y: np.ndarray) -> np.ndarray:
                 f"y must be real numbers, got {value!r:.60}{row}: turn text and times into numbers first"
             ) from None
     return found
+
+
+def refuse_sparse(y: object) -> None:
+    """Raise ValueError for targets that are a sparse matrix."""
+    if sp.issparse(y):
+        raise ValueError("y is a sparse matrix, which targets cannot be: use y.toarray()")
 
 
 def refuse_missing(y: np.ndarray, first: int = 0, where: str = "") -> None:
