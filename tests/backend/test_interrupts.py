@@ -120,6 +120,43 @@ def test_an_interrupt_at_the_first_use_of_compiled_code_leaves_it_whole():
     assert run.stdout.split("\n")[1:2] == ["1"] or run.stdout.startswith("too fast"), run.stderr
 
 
+def test_an_interrupt_anywhere_leaves_nothing_locked():
+    """At each line, and each return, of what the main thread does to have work done by another."""
+    code = """
+        import faulthandler, sys, time
+        from hck.backend.interrupts import interruptible
+        faulthandler.dump_traceback_later(60, exit=True)
+        work = interruptible(lambda: 7)
+        work()
+        files, step, hits = ("interrupts.py", "threading.py", "_base.py"), 0, 0
+        while True:
+            step, left = step + 1, step + 1
+            def trace(frame, event, arg):
+                global left
+                if event != "call" and frame.f_code.co_filename.endswith(files):
+                    left -= 1
+                    if left == 0:
+                        raise KeyboardInterrupt
+                return trace
+            time.sleep(0.002)  # until the thread waits for work
+            sys.settrace(trace)
+            try:
+                found = work()
+            except KeyboardInterrupt:
+                hits += 1
+            finally:
+                sys.settrace(None)
+            assert interruptible(lambda: 8)() == 8
+            if left > 0:
+                print(found, hits > 20)
+                break
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120
+    )
+    assert run.stdout.split() == ["7", "True"], run.stderr
+
+
 def test_a_fork_has_threads_of_its_own():
     interruptible(int)()
     interrupts.forget_threads()

@@ -10,11 +10,11 @@ import atexit
 import gc
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
 from contextvars import copy_context
 from functools import partial, wraps
-from queue import SimpleQueue
-from typing import ParamSpec, TypeVar
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Generic, ParamSpec, TypeVar
 
 import torch
 
@@ -26,7 +26,7 @@ _PATIENCE = 0.5  # seconds that the end of the process waits for work that nobod
 _MOST = 32  # threads that do such work, most of them for nobody
 
 _local = threading.local()
-_unwanted: set[Future] = set()
+_unwanted: "set[Errand]" = set()
 
 
 class Abandoned(BaseException):
@@ -68,53 +68,108 @@ def check_wanted() -> None:
         ticket.check()
 
 
+class Errand(Generic[Result]):
+    """Work that a thread does for another, which waits for it.
+
+    Like a future of `concurrent.futures`, but with locks of the interpreter itself: those that are made in
+    Python stay locked for good if Ctrl-C comes while they change hands.
+    """
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self.work: Callable[[], Result] | None = work
+        self.done = False
+        self._error: BaseException | None = None
+        self._result: Result
+        self._over = threading.Lock()
+        self._over.acquire()
+
+    def run(self) -> None:
+        """Do it, unless it was cancelled."""
+        work, self.work = self.work, None
+        try:
+            if work is not None:
+                self._result = work()
+        except BaseException as error:  # the business of whoever waits for it
+            self._error = error
+        finally:
+            self.done = True
+            _unwanted.discard(self)
+            self._over.release()
+
+    def cancel(self) -> None:
+        """Do not begin with it."""
+        self.work = None
+
+    def wait(self, seconds: float) -> None:
+        """Until it is done, or some time is over."""
+        if not self.done and self._over.acquire(timeout=seconds):
+            self._over.release()
+
+    def result(self) -> Result:
+        """What came of it, when it is done; or its error."""
+        try:
+            if self._error is not None:
+                raise self._error
+            return self._result
+        finally:
+            del self  # or the error would know the errand that knows the error
+
+
 class Workers:
     """Threads, started when they are needed, that do not keep the process from ending."""
 
     def __init__(self, most: int, name: str, start: Callable[[], object] = int) -> None:
         self.most, self.name, self.start = most, name, start
-        self.jobs: SimpleQueue[tuple[Future, Callable[[], object]]] = SimpleQueue()
-        self.idle, self.count = threading.Semaphore(0), 0
-        self.growing = threading.Lock()
+        self.jobs: SimpleQueue[Errand] = SimpleQueue()
+        self.idle: SimpleQueue[None] = SimpleQueue()  # as long as there are threads that have come to an end
+        self.started: SimpleQueue[None] = SimpleQueue()
+        self.growing, self.count = threading.Lock(), 0
 
-    def submit(self, work: Callable[[], Result]) -> "Future[Result]":
+    def submit(self, work: Callable[[], Result]) -> Errand[Result]:
         """Let a thread do some work."""
-        future: Future[Result] = Future()
-        self.jobs.put((future, work))
-        if not self.idle.acquire(blocking=False):
-            with self.growing:
-                if self.count < self.most:
-                    self.count += 1
-                    name = f"{self.name}-{self.count}"
-                    threading.Thread(target=self._serve, name=name, daemon=True).start()
-        return future
+        errand = Errand(work)
+        self.jobs.put(errand)
+        try:
+            self.idle.get_nowait()
+        except Empty:
+            self._grow()
+        return errand
+
+    def fill(self) -> None:
+        """Start all threads, and wait until they have."""
+        for _ in range(self.most):
+            self._grow()
+        for _ in range(self.most):
+            while True:
+                try:
+                    self.started.get(timeout=_GLANCE)
+                    break
+                except Empty:
+                    pass
+
+    def _grow(self) -> None:
+        with self.growing:
+            if self.count < self.most:
+                self.count += 1
+                name = f"{self.name}-{self.count}"
+                threading.Thread(target=self._serve, name=name, daemon=True).start()
 
     def _serve(self) -> None:
         self.start()
+        self.started.put(None)
         while True:
-            self._next()
-            self.idle.release()
-
-    def _next(self) -> None:
-        future, work = self.jobs.get()
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            result = work()
-        except BaseException as error:  # the business of whoever waits for it
-            future.set_exception(error)
-        else:
-            future.set_result(result)
+            self.jobs.get().run()
+            self.idle.put(None)
 
 
-def result_of(future: "Future[Result]") -> Result:
-    """Wait for work; that can be interrupted, and then there is no other error in its place."""
-    over = threading.Lock()
-    over.acquire()
-    future.add_done_callback(lambda _: over.release())
-    while not over.acquire(timeout=_GLANCE):
-        pass
-    return future.result()
+def result_of(errand: Errand[Result]) -> Result:
+    """Wait for work; that can be interrupted."""
+    try:
+        while not errand.done:
+            errand.wait(_GLANCE)
+        return errand.result()
+    finally:
+        del errand
 
 
 def interruptible(
@@ -135,15 +190,18 @@ def interruptible(
             return work(*given, **named)
         ticket, settings = Ticket(), TorchSettings()
         call = partial(settings.run, partial(work, *given, **named))
-        future = _helpers().submit(partial(copy_context().run, ticket.run, call))
+        errand = _helpers().submit(partial(copy_context().run, ticket.run, call))
         try:
-            return result_of(future)
+            return result_of(errand)
         except BaseException:
-            if not future.done():
+            if not errand.done:
                 ticket.wanted = False
-                _unwanted.add(future)
-                future.add_done_callback(_unwanted.discard)
+                _unwanted.add(errand)
+                if errand.done:  # by now
+                    _unwanted.discard(errand)
             raise
+        finally:
+            del errand
 
     return waited
 
@@ -193,5 +251,8 @@ def _wait_for_the_unwanted() -> None:
     What still runs then takes its time from that, of which most is spent on searching all objects for cycles.
     Nobody needs those any more: frozen objects are not searched.
     """
-    if wait(list(_unwanted), timeout=_PATIENCE).not_done:
+    end, unwanted = monotonic() + _PATIENCE, list(_unwanted)
+    for errand in unwanted:
+        errand.wait(max(0.0, end - monotonic()))
+    if not all(errand.done for errand in unwanted):
         gc.freeze()

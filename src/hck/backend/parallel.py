@@ -10,14 +10,13 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
 import torch
 
-from hck.backend.interrupts import Ticket, Workers, check_wanted, forget_threads, result_of
+from hck.backend.interrupts import Errand, Ticket, Workers, check_wanted, forget_threads, result_of
 from hck.backend.kinds import kind_of
 from hck.backend.progress import track
 
@@ -68,7 +67,7 @@ def parallel_map(
             return ticket.run(partial(work, item))
 
     pool = _pool(threads)
-    waiting: deque[Future[Result]] = deque()
+    waiting: deque[Errand[Result]] = deque()
     try:
         for item in track(items, what, show):
             waiting.append(pool.submit(partial(task, item)))
@@ -78,8 +77,8 @@ def parallel_map(
             yield result_of(waiting.popleft())
     finally:
         ticket.wanted = False
-        for future in waiting:
-            future.cancel()
+        for errand in waiting:
+            errand.cancel()
 
 
 def at_a_time(device: torch.device) -> int:
@@ -137,14 +136,10 @@ def _pool(threads: int) -> Workers:
     with _making:
         if threads not in _pools:
             pool = Workers(threads, "hck", _enter_pool)
-            barrier = threading.Barrier(threads + 1)
             try:
-                for _ in range(threads):
-                    pool.submit(barrier.wait)
-                barrier.wait()
+                pool.fill()
                 _pools[threads] = pool
             finally:
-                barrier.abort()  # if this was interrupted; nobody waits for it otherwise
                 # The workers' setting must not become that of threads started later by others.
                 torch.set_num_threads(1 if getattr(_local, "width", 0) else threads)
         return _pools[threads]

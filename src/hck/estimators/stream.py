@@ -78,7 +78,7 @@ class _Stream:
             try:
                 self._rows.append(row)
                 self._seen.append(y)
-                with changing(self.model) as model:
+                with one_at_a_time(self.model), changing(self.model) as model:
                     after = self._learn(model, row, y, len(names))
                     self.names = names  # of which the model before has some
                 vars(self).update(after)

@@ -81,7 +81,7 @@ def _one_by_one(update: Method) -> Method:
 
     @wraps(update)
     def whole(self: BaseEstimator, *args: Any, **kwargs: Any) -> Any:
-        with changing(self) as trial, plainly(), _progress_of(self):
+        with one_at_a_time(self), changing(self) as trial, plainly(), _progress_of(self):
             result = update(trial, *args, **kwargs)
         return self if result is trial else result
 
@@ -91,13 +91,10 @@ def _one_by_one(update: Method) -> Method:
 @contextmanager
 def changing(estimator: E) -> Iterator[E]:
     """What to change in place of an estimator, which gets all its attributes unless there is an error."""
-    with one_at_a_time(estimator):
-        trial = _stand_in(estimator, {**vars(estimator)})
-        yield trial
-        parameters = {
-            name: vars(estimator)[name] for name in _parameters(estimator) if name in vars(estimator)
-        }
-        estimator.__dict__ = {**vars(trial), **parameters}  # which others may have set meanwhile
+    trial = _stand_in(estimator, {**vars(estimator)})
+    yield trial
+    parameters = {name: vars(estimator)[name] for name in _parameters(estimator) if name in vars(estimator)}
+    estimator.__dict__ = {**vars(trial), **parameters}  # which others may have set meanwhile
 
 
 def at_this_moment(estimator: E) -> E:
