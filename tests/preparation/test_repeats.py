@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from hck.preparation.columns import Columns
+from hck.preparation.levels import Statistics
 from hck.preparation.repeats import says_more
 
 N = 3000
@@ -94,10 +95,15 @@ def test_codes_with_fractions_are_the_same_in_any_width(shop, fitted):
     assert len(np.unique(features[:, -1])) == len(np.unique(x))
     narrow = learned(table.astype({"tariff": np.float32}))
     np.testing.assert_array_equal(narrow[:, -1], features[:, -1])
-    old = [str(float(value)) for value in learned.statistics[0].values]  # files with all digits of float64
-    old = [value.replace(".1", ".1000000000000001", 1) for value in old]
-    earlier = replace(learned, statistics=[replace(learned.statistics[0], values=old)])
-    np.testing.assert_array_equal(earlier(table), features)
+    found = learned.statistics[0]
+    for digits in (lambda value: str(value), lambda value: str(value).replace(".1", ".1000000000000001", 1)):
+        words = [digits(float(str(np.float32(value)))) for value in found.values]
+        old = Statistics([*words[::-1], "(missing)"], np.vstack([found.means[::-1], [[9.0]]]), found.overall)
+        earlier = replace(learned, statistics=[old])
+        np.testing.assert_array_equal(earlier(table), features)
+        with pytest.warns(UserWarning, match="values are missing"):
+            gaps = earlier(table.assign(tariff=np.nan))
+        assert gaps[0, -1] == 9  # as early files have it
 
 
 def test_large_whole_codes_stay_apart(shop):

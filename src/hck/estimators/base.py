@@ -66,6 +66,7 @@ class HCKEstimator(BaseEstimator):
     _objects: bool  # whether points are objects that a kernel function takes
     _given_values: Precomputed  # of the kernel, where these are what is given as X
     _takes_values: ClassVar[bool] = False  # whether kernel="precomputed" is possible
+    _adds = True  # means of targets to numbers that are codes
     _columns_in: Columns | None  # how columns become features; None: as they are, and none may be missing
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -150,8 +151,14 @@ class HCKEstimator(BaseEstimator):
         X = self._validate_vectors(X, reset=True)
         if sp.issparse(X):
             return X
-        self._columns_in = Columns.of_array(to_host(X))
-        return self._filled(X)
+        values = to_host(X)
+        if targets is None or not self._finds_codes():
+            self._columns_in = Columns.of_array(values)
+            return self._filled(X)
+        self._columns_in, features = Columns.learn_array(values, targets)
+        if features is values:
+            return X
+        return torch.from_numpy(features).to(X) if isinstance(X, Tensor) else features
 
     def _validate_new(self, X: PointsLike) -> PointsLike:
         """Check points that are like those of training."""
@@ -182,7 +189,7 @@ class HCKEstimator(BaseEstimator):
             return X
         if not isinstance(X, Tensor):
             return known.fill(X)
-        if not known.indicated and not torch.isnan(X).any():
+        if not known.indicated and not known.repeated and not torch.isnan(X).any():
             return X
         return torch.from_numpy(known.fill(to_host(X))).to(X)
 
@@ -280,6 +287,12 @@ class HCKEstimator(BaseEstimator):
     def _ties(self) -> Ties | None:
         """Which features have a weight in common; None if all have their own."""
         return None if self._columns_in is None else self._columns_in.ties(self.n_features_in_)
+
+    def _finds_codes(self) -> bool:
+        """Whether numbers of an array may get features beside them: where nothing is said of features."""
+        chosen = all(isinstance(each, str) and each == "auto" for each in (self.kernel, self.lengthscale))
+        named = isinstance(self.partition, str) and isinstance(self.landmarks, str)
+        return self._adds and chosen and named
 
     def _takes_objects(self, X: PointsLike) -> bool:
         """Whether the points are no vectors: the kernel is a function, and X a sequence of other things.

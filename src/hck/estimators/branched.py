@@ -218,7 +218,7 @@ def _choose(
             f"the {len(x):,} rows on which parameters are chosen are all of one class: give lengthscale, "
             "alpha and rank"
         )
-    plain.leave_one_out = plain._blends = False
+    plain.leave_one_out = plain._blends = plain._adds = False
     if plain.scale == "auto":
         plain.fit(x, y)
         scaling = plain._scaling

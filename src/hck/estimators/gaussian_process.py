@@ -20,6 +20,7 @@ from hck.estimators.online_process import OnlineProcessEstimator, check_variance
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
 from hck.estimators.process_learning import Bounds
 from hck.estimators.updating import check_updatable, start_anew
+from hck.hierarchy.blueprint import mean_variance
 from hck.hierarchy.extremes import extremes, warn_of_rounding
 from hck.persistence.classes import saved
 from hck.points import check_kernel, features_of, own
@@ -28,6 +29,8 @@ from hck.preparation.trend import Trend, TrendLike
 from hck.preparation.units import Units, varies
 from hck.process import Mixture, Process
 from hck.selection import Observations, Selection
+
+_SMALL = 0.1  # variance of a function, of that of targets: what is not known of their mean counts beside it
 
 
 @saved(
@@ -216,6 +219,10 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         data = Observations(points, _informative(rest, y), features, known)
         chosen = self._settle_parameters(data, rng)
         points = chosen.scaling(points, points.dtype)
+        if trend.kind == "mean" != self.trend:
+            size = mean_variance(chosen.kernel, points)
+            if size < _SMALL * float(data.columns.var(0, correction=0).mean()):
+                trend, features = Trend.of("constant", X, y)  # most of what is not known of the function
         variance: float | Tensor = float(chosen.noise or 0.0) if known is None else known
 
         def condition(approximation: Approximation) -> Process:
@@ -244,7 +251,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         return self
 
     def _trend_kind(self, n: int, noise_is_known: bool) -> TrendLike:
-        """Of "auto": the mean where candidates compete, since there it is known; or else a constant."""
+        """Of "auto": the mean where candidates compete, since they do with it; or else a constant."""
         if not (isinstance(self.trend, str) and self.trend == "auto"):
             return self.trend
         return "mean" if self._compares(n, noise_is_known) else "constant"

@@ -42,6 +42,7 @@ from hck.preparation.coding import Centred, OneAgainstAll
 from hck.preparation.columns import Columns
 from hck.preparation.dates import Dates
 from hck.preparation.levels import Levels, Ordered, Statistics
+from hck.preparation.repeats import Repeats
 from hck.preparation.scaling import Scaling
 from hck.preparation.trend import Trend
 from hck.preparation.units import Units
@@ -257,7 +258,7 @@ _DATACLASSES: tuple[type, ...] = (
     *(Centred, Message, OneAgainstAll, Piece, Trunk),
     *(Absolute, Gamma, Huber, Logistic, Poisson, Quantile, Squared, SquaredHinge, Tweedie),
     *(CentreRule, FlatRule, HyperplaneRule, KernelRule, ScaledRule),
-    *(Columns, Dates, Levels, Ordered, Statistics),
+    *(Columns, Dates, Levels, Ordered, Repeats, Statistics),
     *(Calibration, Candidate, Iterative, LeftOutErrors, Parameter, Scaling, Selection, Settings, Space),
     *(Trend, Units),
 )

@@ -14,7 +14,7 @@ from hck.preparation.arrays import Table
 from hck.preparation.dates import Dates
 from hck.preparation.frames import column_of, is_frame, kind_of, names_of, numbers, refuse_twins
 from hck.preparation.levels import Levels, Ordered, Statistics
-from hck.preparation.repeats import says_more
+from hck.preparation.repeats import Repeats, codes_among
 from hck.preparation.ties import Ties
 
 Targets: TypeAlias = Callable[[], np.ndarray]
@@ -43,7 +43,7 @@ class Columns:
     indicated: list[int]  # positions of columns that have an indicator
     names: list[Any]  # of all columns; none if they have none
     repeated: list[int] = field(default_factory=list)  # positions of columns with means of the target
-    statistics: Sequence[Statistics] = ()  # of these
+    statistics: Sequence[Repeats | Statistics] = ()  # of these; the latter in old files
 
     def validate(self) -> None:
         require(len(self.positions) == len(self.codings) == len(self.fills), "codings and positions differ")
@@ -82,6 +82,16 @@ class Columns:
         return cls([], [], [], means, np.flatnonzero(count < len(x)).tolist(), [])
 
     @classmethod
+    def learn_array(cls, x: np.ndarray, targets: Targets) -> tuple["Columns", np.ndarray]:
+        """The same, and what its rows become; with means of the targets where numbers are codes."""
+        made, means = cls.of_array(x), []
+        if repeated := codes_among(x, targets()):
+            both = [Repeats.learn(x[:, i], targets()) for i in repeated]
+            means = [found for _, found in both]
+            made = replace(made, repeated=repeated, statistics=[each for each, _ in both])
+        return made, made._together([], x, means)
+
+    @classmethod
     def learn(cls, table: Table, targets: Targets | None = None) -> tuple["Columns", Any]:
         """For a data frame; and what its rows become, of which those of categories do not know their target.
 
@@ -108,9 +118,9 @@ class Columns:
         made = cls(positions, coded, [_fill_of(each) for each in known], of_rest.means, indicated, names)
         if targets is None:
             return made, made._together(known, plain)
-        repeated = [i for i, x in zip(rest, plain.T, strict=True) if says_more(x, targets())]
-        both = [Statistics.learn(column_of(table, i), targets()) for i in repeated]
-        made = replace(made, repeated=repeated, statistics=[each for each, _ in both])
+        codes = codes_among(plain, targets())
+        both = [Repeats.learn(plain[:, j], targets()) for j in codes]
+        made = replace(made, repeated=[rest[j] for j in codes], statistics=[each for each, _ in both])
         return made, made._together(known, plain, [means for _, means in both])
 
     # Features ---------------------------------------------------------------------------------------
@@ -123,11 +133,8 @@ class Columns:
             for i, coding in zip(self.positions, self.codings, strict=True)
         ]
         rest = [i for i in range(len(names)) if i not in self.positions]
-        means = [
-            each(column_of(table, i), names[i])
-            for i, each in zip(self.repeated, self.statistics, strict=True)
-        ]
-        return self._together(known, _numbers(table, rest, names), means)
+        plain = _numbers(table, rest, names)
+        return self._together(known, plain, self._means_of(plain))
 
     def check_frame(self, X: Table) -> None:
         """Raise ValueError unless it is a data frame, as in training."""
@@ -139,8 +146,19 @@ class Columns:
             )
 
     def fill(self, x: np.ndarray) -> np.ndarray:
-        """The features of an array of numbers: itself, if no value is missing, nor was in training."""
-        return self._together([], x)
+        """The features of an array of numbers: itself, if none is missing, nor was, and none is a code."""
+        return self._together([], x, self._means_of(x))
+
+    def _means_of(self, plain: np.ndarray) -> list[np.ndarray]:
+        """Means of targets by numbers that are codes, of all that are no codings."""
+        if not self.repeated:
+            return []
+        place = np.searchsorted(self._rest(plain.shape[1] + len(self.positions)), self.repeated)
+        known = (
+            each if isinstance(each, Repeats) else Repeats.of_words(each.values, each.means, each.overall)
+            for each in self.statistics
+        )
+        return [each(plain[:, j]) for j, each in zip(place, known, strict=True)]
 
     def _called(self, position: int) -> str:
         return str(self.names[position] if self.names else position)
@@ -166,7 +184,8 @@ class Columns:
         marks = np.stack([gaps.get(i, nowhere) for i in self.indicated], 1) if self.indicated else None
         if not filled and marks is None and not means:
             return plain
-        return _stack([*filled, plain, *([] if marks is None else [marks.astype(plain.dtype)]), *means])
+        more = [each.astype(plain.dtype) for each in (*([] if marks is None else [marks]), *means)]
+        return _stack([*filled, plain, *more])
 
     def _warn(self, positions: list[int]) -> None:
         called = ", ".join(map(self._called, sorted(positions)[:5]))

@@ -117,10 +117,8 @@ class Statistics:
     def learn(cls, column: Column, targets: np.ndarray) -> tuple["Statistics", np.ndarray]:
         """Of targets (rows, targets); and what training rows have in place of their categories."""
         values, code = np.unique(np.array(words(column), dtype=object), return_inverse=True)
-        overall = targets.mean(0)
-        found = left_out_means(code, targets - overall)
-        means = overall + _drawn(*_sums(code, targets - overall, len(values)), found.prior)
-        return cls([str(value) for value in values], means, overall), overall + found.values
+        means, found, overall = settled_means(code, targets, len(values))
+        return cls([str(value) for value in values], means, overall), found
 
     def __call__(self, column: Column, name: object) -> np.ndarray:
         """Shape (rows, targets)."""
@@ -160,6 +158,14 @@ def left_out_means(code: np.ndarray, rest: np.ndarray) -> LeftOutMeans:
 
     tried = [left_out(prior) for prior in _PRIORS[::-1]]  # of equal ones the most careful
     return min(tried, key=lambda each: float(each.errors.mean()))
+
+
+def settled_means(code: np.ndarray, targets: np.ndarray, levels: int) -> tuple[np.ndarray, ...]:
+    """Means of targets (levels, targets) of categories (rows,), what rows have in training, and of all."""
+    overall = targets.mean(0)
+    found = left_out_means(code, targets - overall)
+    means = overall + _drawn(*_sums(code, targets - overall, levels), found.prior)
+    return means, overall + found.values, overall
 
 
 def _codes(column: Column, values: list[str]) -> np.ndarray:

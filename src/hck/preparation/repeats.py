@@ -1,20 +1,104 @@
 """Numbers that are codes as well: values that come again and say more of targets than how large they are."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from hck.preparation.levels import left_out_means
+from hck.backend.checks import require
+from hck.preparation.levels import left_out_means, settled_means
 
 _FEWEST = 4  # rows of a value, on the average of all rows
 _GAIN, _SURE = 0.005, 3.0  # of the targets' variance, and standard errors of it
 _BINS, _QUANTILES = 10, 32  # intervals: in a standard deviation, or with equal numbers of rows
-_MOST = 2**17  # rows that are looked at
+_MOST, _MOST_VALUES = 2**17, 2**21  # rows that are looked at, and values in all columns
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """The mean of the targets where a number is, drawn to the mean of all where it is rare or new.
+
+    Like `hck.preparation.levels.Statistics`, whose rows of training do not know their own targets either.
+    """
+
+    values: np.ndarray  # sorted, NaN last
+    means: np.ndarray  # (values, targets)
+    overall: np.ndarray  # (targets,)
+
+    def validate(self) -> None:
+        require(self.values.ndim == 1 and len(self.values) > 0, "values must be there")
+        require(len(np.unique(self.values)) == len(self.values), "values must differ")
+        require(bool((np.sort(self.values) == self.values)[:-1].all()), "values must be sorted")
+        require(not np.isinf(self.values).any(), "values must not be infinite")
+        shape = len(self.values), len(self.overall)
+        require(self.overall.ndim == 1 and self.means.shape == shape, f"means must be of shape {shape}")
+        for each in (self.values, self.means, self.overall):
+            require(each.dtype == np.float64, "values and means must be float64")
+        for each in (self.means, self.overall):
+            require(bool(np.isfinite(each).all()), "means must be finite")
+
+    @property
+    def width(self) -> int:
+        return len(self.overall)
+
+    @classmethod
+    def learn(cls, x: np.ndarray, targets: np.ndarray) -> tuple["Repeats", np.ndarray]:
+        """Of numbers (rows,) and targets (rows, targets); and what training rows have beside their number."""
+        values, code = np.unique(_narrow(x), return_inverse=True)
+        means, found, overall = settled_means(code, targets, len(values))
+        return cls(values, means, overall), found
+
+    @classmethod
+    def of_words(cls, values: list[str], means: np.ndarray, overall: np.ndarray) -> "Repeats":
+        """Of what earlier files have: numbers as text, of which one may stand for those that are missing."""
+        numbers = _narrow(np.array([_number(value) for value in values]))
+        order = np.argsort(numbers)
+        return cls(numbers[order], means[order], overall)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """For numbers (rows,): shape (rows, targets)."""
+        x = _narrow(x)
+        place = np.searchsorted(self.values, x).clip(max=len(self.values) - 1)
+        found = self.values[place]
+        known = (found == x) | (np.isnan(found) & np.isnan(x))
+        return np.where(known[:, None], self.means[place], self.overall)
+
+    def names(self, name: object) -> list[str]:
+        """Of the features."""
+        many = self.width > 1
+        return [f"{name}: mean of target {j}" if many else f"{name}: mean target" for j in range(self.width)]
+
+
+def _narrow(x: np.ndarray) -> np.ndarray:
+    """Fractions by the digits of float32, which tables of any width have; whole numbers keep all digits."""
+    x = np.asarray(x, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        short = x.astype(np.float32).astype(np.float64)
+    return np.where((x == np.floor(x)) | np.isinf(short), x, short) + 0.0  # −0 is 0
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return np.nan
+
+
+def codes_among(x: np.ndarray, targets: np.ndarray) -> list[int]:
+    """Which columns of x (rows, columns), NaN where values are missing, are categories; see `says_more`."""
+    if not x.size:
+        return []
+    most = min(_MOST, max(_MOST_VALUES // x.shape[1], 1))
+    if len(x) > most:
+        some = np.random.default_rng(0).permutation(len(x))[:most]
+        x, targets = x[some], targets[some]
+    return [i for i, column in enumerate(x.T) if says_more(np.asarray(column, np.float64), targets)]
 
 
 def says_more(x: np.ndarray, targets: np.ndarray) -> bool:
     """Whether values of x (rows,), NaN where they are missing, are categories, judged by targets.
 
     Means of targets (rows, targets) of the very value then predict left-out rows better than those of all
-    values close by, as of amounts that stand in a law, or numbers of shops.
+    values close by, and of that and the next, as of amounts that stand in a law, or numbers of shops.
 
     Examples
     --------
@@ -26,21 +110,19 @@ def says_more(x: np.ndarray, targets: np.ndarray) -> bool:
     False
     """
     there = np.flatnonzero(np.isfinite(x))
-    if len(there) > _MOST:
-        there = np.random.default_rng(0).permutation(there)[:_MOST]
     x = x[there]
     values, code, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(values) < 3 or (count**2).sum() < _FEWEST * len(x):
         return False
     rest = targets[there] - targets[there].mean(0)
-    errors = left_out_means(code, rest).errors
     with np.errstate(all="ignore"):  # of numbers whose squares overflow, all are in one interval
         widths = np.nan_to_num(np.floor((x - x.min()) / (x.std() / _BINS)))
     edges = np.quantile(x, np.linspace(0, 1, _QUANTILES + 1)[1:-1])
-    return all(
-        _is_above(left_out_means(_numbered(each), rest).errors - errors)
-        for each in (widths, np.searchsorted(edges, x))
-    )
+    others = (_numbered(widths), _numbered(np.searchsorted(edges, x)), code // 2, (code + 1) // 2)
+    if any(len(np.unique(each)) == len(values) for each in others):  # each value is an interval by itself
+        return False
+    errors = left_out_means(code, rest).errors
+    return all(_is_above(left_out_means(each, rest).errors - errors) for each in others)
 
 
 def _numbered(values: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ from hck.selection.loss import Loss
 from hck.selection.metric import can_learn
 from hck.selection.observations import Observations
 from hck.selection.tuning import tune_ridge
-from hck.selection.work import OF_A_RANK, SCOUTING, UNKNOWN, Effort, final_shape, tree_work
+from hck.selection.work import OF_A_RANK, SCOUTING, UNKNOWN, Effort, exact_rows, final_shape, tree_work
 
 KERNELS = ("matern32", "rational_quadratic", "matern12", "laplace")  # that "auto" chooses from
 AROUND = (0.3, 1.0, 3.0)  # multiples of an alpha to try
@@ -33,6 +33,7 @@ _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)  # the same, for a kernel
 _SCOUTS = 4000  # observations on which the ridge of a kernel that is given is looked for
 _PART = 0.7  # of the work that is left, since left-out values take as much again as this leaves
 _SMALLEST, _MEETING = 192, 768  # sizes of leaves where candidates meet
+_ENOUGH = 0.25  # of the observations, to meet on these alone
 _TREES = 4  # there: what a forest makes good, such as cuts through many features that matter, must not count
 _FEW = 2  # kernels that learn a metric for many features
 _WIDE, _HOPE = 0.5, 1.3  # a margin for which one kernel is asked first, and how near it has to come to that
@@ -125,7 +126,7 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
     names = list(KERNELS) if kernel == "auto" else [kernel]
     effort = Effort.within(work, points)
     names = names[: effort.kernels]
-    comparison = contest.hold_out(effort.scouts, SCOUTING)
+    comparison = contest.hold_out(effort.scouts, effort.scouting)
     found = isotropic(comparison, names, units, alpha, effort.tries + 4)
     notes.append(f"one lengthscale: {time.perf_counter() - start:.1f} s")
     names = [name for name in names if can_learn(name)]
@@ -212,9 +213,13 @@ def _width(contest: Contest) -> int:
 def meeting(contest: Contest, runs: int, work: float) -> tuple[int, int]:
     """How many points so many runs with work and memory allow, and how large their leaves may be.
 
-    All points, if possible; then larger leaves; but 2000 points at least, if there are as many.
+    All points, if possible; then larger leaves; but 2000 points at least, if there are as many. One leaf for
+    all of them where a device is fast with that, unless a tree would have many more.
     """
     points = contest.data.points
+    exact = exact_rows(points, runs, work)
+    if exact >= _ENOUGH * len(points) and 4 * points.dtype.itemsize * exact**2 <= contest.limits.memory:
+        return exact, exact
     d, size, leaf = _width(contest), len(points), min(_MEETING, len(points))
 
     def fits() -> bool:

@@ -44,6 +44,17 @@ def tree_work(n: int, d: int, leaf_size: int, rank: int) -> float:
     return n * (algebra + (leaf_size + rank) * each)
 
 
+def exact_rows(points: Points, runs: int, work: float) -> int:
+    """Points on which a device compares kernels in so many runs without trees; 0 where it has to have these.
+
+    A GPU waits for the commands of a tree, but works on one large matrix at its full rate.
+    """
+    kind, n = kind_of(points.device), len(points)
+    if not kind.dense_gain or points.values_per_point is None:
+        return 0
+    return min(n, int((0.75 * kind.dense_gain * work / runs) ** (1 / 3)))  # 4/3 n³ for an inverse
+
+
 def features_within(n: int, work: float) -> int:
     """The largest rank for which features of n points and their algebra take no more work than is allowed."""
     rank = 16
@@ -67,6 +78,7 @@ class Effort:
     size: int  # of neighbourhoods
     tries: int  # of a scale and a ridge for a candidate
     scouts: int  # observations that candidates are tried on
+    scouting: Shape = SCOUTING  # of the trees over them
 
     @classmethod
     def within(cls, work: float, points: Points) -> "Effort":
@@ -78,13 +90,16 @@ class Effort:
         trials = tries * (2 * kernels + 2 * matrices + 3)
         d = points.values_per_point or UNKNOWN
         scouts = 0.25 * work / (trials * tree_work(1, d, SCOUTING.leaf_size or 1, SCOUTING.rank))
+        exact = exact_rows(points, trials, 0.25 * work)
+        scouts = int(min(16_000, max(1000, exact or scouts)))
         return cls(
             kernels,
             matrices,
             steps=int(min(600, max(200, 400 * share**0.3))),
             size=_NEAR + min(2 * d, 64),
             tries=tries,
-            scouts=int(min(16_000, max(1000, scouts))),
+            scouts=scouts,
+            scouting=Shape(1, scouts, 1) if exact else SCOUTING,
         )
 
 

@@ -187,3 +187,16 @@ def test_a_trend_function_that_fails_later():
     with pytest.raises(ValueError, match=r"trend function must return an array of shape \(15, n_trends\)"):
         model.predict(NEW)
     assert calls
+
+
+def test_what_is_not_known_of_the_mean_counts_where_there_is_little_else():
+    """Of pure noise: the function is nearly constant, and known as well as the mean is."""
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(size=(100, 2)), rng.standard_normal(100)
+    model = HCKGaussianProcessRegressor(fit_time="fast", random_state=0).fit(x, y)
+    assert model.kernel_(x[:1], x[:1]).item() < 0.1  # so little that the mean was not taken as known
+    mean, std = model.predict(rng.uniform(size=(50, 2)), return_std=True)
+    np.testing.assert_allclose(mean, y.mean(), atol=0.05)
+    assert std.min() > 0.8 * y.std() / 10
+    with_structure = HCKGaussianProcessRegressor(fit_time="fast", random_state=0).fit(x, y + 5 * x[:, 0])
+    assert len(with_structure.posterior_.coefficients) == 0  # the mean is known

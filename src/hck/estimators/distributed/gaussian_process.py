@@ -185,6 +185,7 @@ class DaskHCKGaussianProcessRegressor(OnCluster, HCKGaussianProcessRegressor):
     ) -> tuple[Plan, dict[str, Any]]:
         """Learn the parameters on some of the sample, with a plain estimator."""
         size, plain = self._least_sample(data.n), self._alone(device=None)
+        plain._adds = False
         learned: HCKGaussianProcessRegressor = plain.fit(sample.x[:size], sample.y[:size])
         trend = Trend.of(learned._trend.kind, sample.x, sample.y)[0]
         shape = learned.selection_.shape
