@@ -58,7 +58,8 @@ def shops():
     rng = np.random.default_rng(0)
     shop, size = rng.choice(rng.integers(1, 100_000, 30), 1200), rng.normal(size=1200)
     good = np.random.default_rng(1).random(100_000)
-    return np.stack([shop, size], 1).astype(float), good[shop] + 0.1 * np.sin(size) + 0.05 * rng.normal(size=1200)
+    y = good[shop] + 0.1 * np.sin(size) + 0.05 * rng.normal(size=1200)
+    return np.stack([shop, size], 1).astype(float), y
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +104,7 @@ def test_codes_of_tensors_and_narrow_numbers(shops, seller):
 
 
 def test_new_and_missing_codes_are_as_the_mean(shops, seller):
-    X, y = shops
-    new = X[900:920] + [0.5, 0]
+    new = shops[0][900:920] + np.array([0.5, 0])
     assert np.isfinite(seller.predict(new)).all()
     with pytest.warns(UserWarning, match="missing"):
         assert np.isfinite(seller.predict(np.where([True, False], np.nan, new))).all()

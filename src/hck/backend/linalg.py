@@ -95,6 +95,13 @@ def cholesky(matrix: Tensor, what: str, mend: bool = True) -> Tensor:
     return lower.reshape(matrix.shape)
 
 
+def inverse_factor(matrix: Tensor, what: str) -> Tensor:
+    """L⁻¹ of one large symmetric matrix (n, n) with both triangles; on any device, jitter as in `factor_`."""
+    lower = cholesky(matrix, what)
+    identity = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
+    return torch.linalg.solve_triangular(lower, identity, upper=False)
+
+
 def whiten_(factor: Tensor, x: Tensor, which: Tensor | None = None) -> Tensor:
     """L⁻¹ X, perhaps in place of X.
 

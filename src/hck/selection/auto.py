@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from hck.approximations import Approximation
 from hck.approximations.make import approximate, for_other_points
 from hck.backend.interrupts import interruptible
+from hck.backend.kinds import kind_of
 from hck.backend.parallel import at_a_time, on_own_threads, parallel_map
 from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import mean_variance
@@ -94,7 +95,8 @@ def share(blend: list[Candidate], shape: Shape, given: Given, contest: Contest) 
     points, n_trees = contest.data.points, shape.n_trees
     n = len(points)
     if given.n_trees is None and (shape.leaf_size or 0) >= n:
-        n_trees = int(min(len(blend), _PART * contest.limits.work / tree_work(n, _width(contest), n, 1)))
+        work = contest.limits.work * max(1.0, kind_of(points.device).dense_gain)
+        n_trees = int(min(len(blend), _PART * work / tree_work(n, _width(contest), n, 1)))
     blend = blend[:n_trees]
     if len(blend) < 2:
         return []
@@ -202,6 +204,8 @@ def meet(
     ridge = partial(tune_ridge, comparison, factors=factors)
     met = list(parallel_map(ridge, candidates, contest.data.points.device))
     done = trees * len(candidates) * len(factors) * tree_work(size, _width(contest), leaf, leaf // 8 or 1)
+    if trees == 1:  # what is trained may be slower
+        done /= max(1.0, kind_of(contest.data.points.device).dense_gain)
     contest.pace = done / (time.perf_counter() - start)
     return sorted(met, key=lambda candidate: candidate.loss), comparison
 

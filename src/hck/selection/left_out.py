@@ -3,10 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 from torch import Tensor
 
+from hck.backend import linalg
+from hck.backend.kinds import kind_of
 from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.kernel import HierarchicalKernel
@@ -28,10 +31,23 @@ def left_out_each(
 def left_out_of(hierarchical: HierarchicalKernel, y: Tensor, noise: float | Tensor) -> LeftOut | None:
     """What all others say about each observation; None if the matrix is not positive definite."""
     try:
+        if hierarchical.tree.n_leaves == 1 and kind_of(hierarchical.points.device).dense_gain:
+            return _of_one_leaf(hierarchical, y, noise)
         factor = hierarchical.factor(noise)
         return leave_one_out(y, factor.solve(y.to(factor.device, factor.dtype)), factor.inverse_diagonal())
     except NotPositiveDefiniteError:
         return None
+
+
+def _of_one_leaf(hierarchical: HierarchicalKernel, y: Tensor, noise: float | Tensor) -> LeftOut:
+    """The same by a device's own routines for a large matrix, which are few commands."""
+    matrix, layout = hierarchical.matrix, hierarchical.matrix.layout
+    whole = torch.baddbmm(matrix.residual[0], matrix.basis[0], matrix.basis[0].mT)[0]
+    whole.diagonal().add_(hierarchical.blueprint.pad_noise(noise)[:-1])
+    root = linalg.inverse_factor(whole, "the kernel matrix with this noise")
+    solved = root.mT @ (root @ layout.pad(y, whole)[:-1])
+    diagonal = torch.linalg.vecdot(root, root, dim=0)
+    return leave_one_out(y, layout.unsort(solved), layout.unsort(diagonal))
 
 
 def blend_weights(
