@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from hck.backend.parallel import chunks, for_each, parallel_map
+from hck.backend.parallel import at_a_time, chunks, evenly, for_each, parallel_map
 from hck.hierarchy import HierarchicalKernel
 from hck.kernels import Gaussian
 
@@ -51,6 +51,18 @@ def test_other_threads_keep_their_number_of_threads(threads):
     other.start()
     other.join()
     assert seen == [threads]
+
+
+@pytest.mark.parametrize(
+    ("threads", "count", "width", "alone"),
+    [(2, 9, 4, 1), (4, 9, 4, 1), (4, 11, 4, 0), (2, 9, 1, 0), (2, 1, 4, 1)],
+    indirect=["threads"],
+)
+def test_what_is_left_over_has_all_cores(threads, count, width, alone):
+    """Items that would leave cores idle at the end have all cores inside, one after another."""
+    found = list(evenly(lambda item: (item, at_a_time(CPU)), range(count), CPU, width))
+    assert [item for item, _ in found] == list(range(count))
+    assert [inside for _, inside in found] == [1] * (count - alone) + [threads] * alone
 
 
 def test_errors_reach_the_caller_and_stop_the_work():

@@ -81,6 +81,20 @@ def parallel_map(
             errand.cancel()
 
 
+def evenly(
+    work: Callable[[Item], Result], items: Sequence[Item], device: torch.device, width: int
+) -> Iterator[Result]:  # fmt: skip
+    """Like `parallel_map`, for few long items, of which each can keep `width` cores busy if it is alone.
+
+    Those at the end that would leave cores idle are worked on one by one, with all cores inside.
+    """
+    threads = at_a_time(device)
+    rest = len(items) % threads
+    last = len(items) - (rest if 2 * rest <= min(threads, width) else 0)
+    yield from parallel_map(work, items[:last], device)
+    yield from map(work, items[last:])
+
+
 def at_a_time(device: torch.device) -> int:
     """How many items are worked on at the same time."""
     if not kind_of(device).is_host or getattr(_local, "inside", False):

@@ -12,7 +12,7 @@ from hck.approximations import Approximation
 from hck.approximations.make import approximate, for_other_points
 from hck.backend.interrupts import interruptible
 from hck.backend.kinds import kind_of
-from hck.backend.parallel import at_a_time, on_own_threads, parallel_map
+from hck.backend.parallel import at_a_time, evenly, on_own_threads
 from hck.errors import NotPositiveDefiniteError
 from hck.hierarchy.blueprint import mean_variance
 from hck.kernels import Kernel, make_kernel
@@ -202,7 +202,7 @@ def meet(
     trees = 1 if leaf == size else _TREES
     comparison, start = contest.compare_on(size, Shape(trees, leaf, leaf // 8 or 1)), time.perf_counter()
     ridge = partial(tune_ridge, comparison, factors=factors)
-    met = list(parallel_map(ridge, candidates, contest.data.points.device))
+    met = list(evenly(ridge, candidates, contest.data.points.device, trees))
     done = trees * len(candidates) * len(factors) * tree_work(size, _width(contest), leaf, leaf // 8 or 1)
     if trees == 1:  # what is trained may be slower
         done /= max(1.0, kind_of(contest.data.points.device).dense_gain)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hck.backend.interrupts import interruptible
-from hck.backend.parallel import on_own_threads
+from hck.backend.parallel import on_own_threads, parallel_map
 from hck.points import Points
 from hck.selection.candidate import Given, Shape
 from hck.selection.contest import Contest
@@ -43,4 +43,5 @@ def is_better(given: Given, contest: Contest, other: Callable[[Tensor], Points])
         comparison = small.compare_on(size, Shape(1, size, 1))
         return isotropic(comparison, [name], {"": None}, given.alpha, _TRIES)[0].loss
 
-    return loss_of(there) < _GAIN * loss_of(here)
+    before, after = parallel_map(loss_of, [here, there], here.points.device)
+    return after < _GAIN * before

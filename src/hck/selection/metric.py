@@ -15,14 +15,14 @@ from torch import Tensor
 from hck.backend.kernels import Formula
 from hck.backend.kinds import kind_of
 from hck.backend.left_out import Placed, left_out_gradient
-from hck.backend.parallel import chunks, parallel_map
+from hck.backend.parallel import parallel_map
 from hck.kernels import make_kernel
 from hck.kernels.stationary import Stationary
 from hck.preparation.ties import Ties
 from hck.selection.neighbourhoods import Neighbourhoods, placed
 
 _LEAST_NOISE = 1e-9  # of y, whose variance is 1
-_AT_ONCE = 3  # metrics that share the steps' overhead; whatever the number of cores, for the same results
+_AT_ONCE = 3  # metrics at most that share the steps' overhead; of any number of cores, for the same results
 _WARM_UP = 0.3  # of the steps, while the rate grows
 _FIRST, _SECOND = 0.9, 0.99  # moments of Adam
 
@@ -53,9 +53,9 @@ class Lesson:
 
 def learn_metrics(starts: list[Metric], lesson: Lesson, data: Neighbourhoods) -> list[Metric]:
     """Learn some metrics of one shape: on a CPU a few at once, side by side, on a GPU all."""
-    device = data.x.device
-    step = _AT_ONCE if kind_of(device).is_host else len(starts)
-    groups = [starts[part] for part in chunks(0, len(starts), step)]
+    device, n = data.x.device, len(starts)
+    count = max(min(2, n), math.ceil(n / _AT_ONCE)) if kind_of(device).is_host else 1
+    groups = [starts[i * n // count : (i + 1) * n // count] for i in range(count)]
     return [
         each
         for found in parallel_map(lambda few: _learn(few, lesson, data), groups, device)
