@@ -92,3 +92,18 @@ def test_forests_are_the_same_with_it(monkeypatch):
     found = predicted()
     monkeypatch.setattr("hck.backend.reuse._LEAST_BYTES", 2**60)
     np.testing.assert_array_equal(found, predicted())
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_large_pieces_where_the_system_has_large_pages_or_not(monkeypatch, refused):
+    if refused:
+        monkeypatch.delattr(reuse.mmap, "MADV_HUGEPAGE", raising=False)
+    with reusing():
+        first = make((3, 1000, 1000)).fill_(1.0)
+        place = first.data_ptr()
+        del first
+        again = make((3, 1000, 1000))
+        assert again.data_ptr() == place
+        view = again[1].fill_(2.0)
+        del again
+    assert float(view.sum()) == 2e6  # memory lives as long as any view of it

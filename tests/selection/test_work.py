@@ -1,12 +1,19 @@
 """The size of forests follows the work that is allowed."""
 
+import time
+
+import numpy as np
 import pytest
 import torch
 
 from hck.partition import Tree
 from hck.points import as_points
+from hck.selection.auto import shape_of
 from hck.selection.candidate import Given, Shape
-from hck.selection.work import Limits, allowed_work, final_shape, forest_shape, tree_work
+from hck.selection.contest import Contest
+from hck.selection.loss import SquaredError
+from hck.selection.observations import Observations
+from hck.selection.work import Limits, allowed_work, final_shape, forest_shape, forest_work, tree_work
 from hck.settings import Settings
 
 CPU = torch.device("cpu")
@@ -77,3 +84,23 @@ def test_ranks_without_a_tree(name, most):
     assert final(LARGE, approximation=name) == Shape(1, None, most)
     assert final(SMALL, approximation=name, n_trees=2).rank <= most
     assert final(SMALL, approximation=name, n_trees=2).n_trees == 2
+
+
+def test_the_work_of_a_forest_is_that_of_leaves_as_halving_makes_them():
+    """A leaf size between two that halving makes is the smaller one."""
+    work = [forest_work(8000, 5, Shape(4, leaf_size, 50)) for leaf_size in (1000, 1500, 1999, 2000)]
+    assert work[0] == work[1] == work[2] < work[3]
+    assert forest_work(8000, 5, Shape(4, 9000, 50)) == forest_work(8000, 5, Shape(4, 8000, 50))
+    assert forest_work(8000, 5, Shape(1, None, 100)) > 8000 * 100**2
+
+
+@pytest.mark.parametrize("seconds", [2.0, 20.0, 200.0])
+def test_what_is_trained_fits_into_the_time_that_is_left(seconds):
+    rng = np.random.default_rng(0)
+    data = Observations(as_points(rng.uniform(size=(50_000, 4))), torch.zeros(50_000, 1))
+    limits = Limits(allowed_work(seconds, 50_000, CPU), deadline=time.perf_counter() + seconds)
+    loss = SquaredError(np.zeros((50_000, 1)))
+    contest = Contest(data, loss, Settings(rank=1), limits, np.random.RandomState(0), pace=5e10)
+    shape = shape_of(Given("auto"), contest)
+    assert shape.n_trees == 8
+    assert 0.3 * seconds < forest_work(50_000, 4, shape) / contest.pace < seconds

@@ -26,13 +26,14 @@ from hck.selection.loss import Loss
 from hck.selection.metric import can_learn
 from hck.selection.observations import Observations
 from hck.selection.tuning import tune_ridge
-from hck.selection.work import OF_A_RANK, SCOUTING, UNKNOWN, Effort, exact_rows, final_shape, tree_work
+from hck.selection.work import OF_A_RANK, SCOUTING, UNKNOWN, Effort, exact_rows, final_shape, forest_work, tree_work
 
 KERNELS = ("matern32", "rational_quadratic", "matern12", "laplace")  # that "auto" chooses from
 AROUND = (0.3, 1.0, 3.0)  # multiples of an alpha to try
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)  # the same, for a kernel that is given
 _SCOUTS = 4000  # observations on which the ridge of a kernel that is given is looked for
 _PART = 0.7  # of the work that is left, since left-out values take as much again as this leaves
+_KEPT = 0.85  # of the time that is left, to be used for certain
 _SMALLEST, _MEETING = 192, 768  # sizes of leaves where candidates meet
 _ENOUGH = 0.25  # of the observations, to meet on these alone
 _TREES = 4  # there: what a forest makes good, such as cuts through many features that matter, must not count
@@ -110,10 +111,17 @@ def share(blend: list[Candidate], shape: Shape, given: Given, contest: Contest) 
 def shape_of(given: Given, contest: Contest, passes: float = 1.0) -> Shape:
     """The size of what is trained, which takes so many passes over a tree."""
     points, limits = contest.data.points, contest.limits
-    work = limits.work
+
+    def within(work: float) -> Shape:
+        return final_shape(given, contest.settings, points, replace(limits, work=work / passes))
+
+    work = _PART * limits.work
     if contest.pace and limits.deadline < math.inf:
-        work = max((limits.deadline - time.perf_counter()) * contest.pace, 0.2 * work)
-    return final_shape(given, contest.settings, points, replace(limits, work=_PART * work / passes))
+        left = _KEPT * (limits.deadline - time.perf_counter()) * contest.pace
+        least, work = 0.2 * work, 4 * work
+        while work > least and passes * forest_work(len(points), _width(contest), within(work)) > left:
+            work /= 1.1
+    return within(work)
 
 
 @interruptible
@@ -200,13 +208,15 @@ def meet(
     """Compare candidates on more points and with larger leaves, with multiples of alpha; the best first."""
     size, leaf = meeting(contest, len(candidates) * len(factors), work)
     trees = 1 if leaf == size else _TREES
-    comparison, start = contest.compare_on(size, Shape(trees, leaf, leaf // 8 or 1)), time.perf_counter()
+    shape, start = Shape(trees, leaf, leaf // 8 or 1), time.perf_counter()
+    comparison = contest.compare_on(size, shape)
     ridge = partial(tune_ridge, comparison, factors=factors)
     met = list(evenly(ridge, candidates, contest.data.points.device, trees))
-    done = trees * len(candidates) * len(factors) * tree_work(size, _width(contest), leaf, leaf // 8 or 1)
-    if trees == 1:  # what is trained may be slower
-        done /= max(1.0, kind_of(contest.data.points.device).dense_gain)
-    contest.pace = done / (time.perf_counter() - start)
+    if not contest.pace:
+        done = len(candidates) * len(factors) * forest_work(size, _width(contest), shape)
+        if trees == 1:  # what is trained may be slower
+            done /= max(1.0, kind_of(contest.data.points.device).dense_gain)
+        contest.pace = done / (time.perf_counter() - start)
     return sorted(met, key=lambda candidate: candidate.loss), comparison
 
 

@@ -21,6 +21,7 @@ OF_A_RANK = ("nystrom", "fourier", "tapered")  # approximations without a tree, 
 _RATIO = 8  # leaf size over rank
 SCOUTING = Shape(1, 512, 64)  # trees with which kernels are first compared
 _SHARE = {"fast": 1.0, "balanced": 2.5, "best": 12.0}
+_EACH_POINT = 7e4  # operations beside those of a tree's algebra
 _LEAST = 500  # points: fewer are worth as much work
 _NEAR = 128  # points of a neighbourhood, and some more for each feature; larger ones show less fine detail
 
@@ -37,11 +38,19 @@ def allowed_work(fit_time: str | float, n: int, device: torch.device) -> float:
     return float(fit_time) * kind_of(device).rate
 
 
-def tree_work(n: int, d: int, leaf_size: int, rank: int) -> float:
+def tree_work(n: int, d: int, leaf_size: float, rank: int) -> float:
     """Operations for the fit of one tree."""
     algebra = leaf_size**2 / 3 + 3 * leaf_size * rank + 4 * rank**2 + 9 * rank**3 / leaf_size
     each = 2 * d / 3 + 60 if d > 256 else 4 * d + 60  # of a kernel value, in operations of a product
     return n * (algebra + (leaf_size + rank) * each)
+
+
+def forest_work(n: int, d: int, shape: Shape) -> float:
+    """Operations that training takes as much time as, with leaves as they come by halving points."""
+    if shape.leaf_size is None:  # features alone
+        return shape.n_trees * (n * shape.rank**2 + 10 * shape.rank**3)
+    leaf = n / 2 ** max(0, math.ceil(math.log2(n / shape.leaf_size)))
+    return shape.n_trees * (tree_work(n, d, leaf, shape.rank) + _EACH_POINT * n)
 
 
 def exact_rows(points: Points, runs: int, work: float) -> int:
