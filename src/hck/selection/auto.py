@@ -26,7 +26,16 @@ from hck.selection.loss import Loss
 from hck.selection.metric import can_learn
 from hck.selection.observations import Observations
 from hck.selection.tuning import tune_ridge
-from hck.selection.work import OF_A_RANK, SCOUTING, UNKNOWN, Effort, exact_rows, final_shape, forest_work, tree_work
+from hck.selection.work import (
+    OF_A_RANK,
+    SCOUTING,
+    UNKNOWN,
+    Effort,
+    exact_rows,
+    final_shape,
+    forest_work,
+    tree_work,
+)
 
 KERNELS = ("matern32", "rational_quadratic", "matern12", "laplace")  # that "auto" chooses from
 AROUND = (0.3, 1.0, 3.0)  # multiples of an alpha to try
