@@ -1,12 +1,22 @@
 """Every wrong input gets an error that says what is wrong, and leaves nothing half-done."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 from sklearn.exceptions import NotFittedError
 
-from hck import HCKClassifier, HCKRegressor, NotPositiveDefiniteError, NumericalWarning
+from hck import (
+    HCKClassifier,
+    HCKGaussianProcessClassifier,
+    HCKGaussianProcessRegressor,
+    HCKKernelPCA,
+    HCKRegressor,
+    NotPositiveDefiniteError,
+    NumericalWarning,
+)
 
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(60, 3))
@@ -184,3 +194,27 @@ def test_zero_weights_with_a_tree_that_has_the_points():
         HCKRegressor(partition=tree, alpha=0.01, lengthscale=None, rank=128).fit(
             X, y, sample_weight=np.arange(60.0)
         )
+
+
+KINDS = [HCKRegressor, HCKClassifier, HCKGaussianProcessRegressor, HCKGaussianProcessClassifier, HCKKernelPCA]
+NO_TABLES = ["hello", b"abc", {"a": [1.0, 2.0]}, {1.0, 2.0}, None, iter([[1.0], [2.0]])]
+
+
+@pytest.mark.parametrize("X", NO_TABLES, ids=lambda X: type(X).__name__)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_table(kind, X):
+    """Letters of a text are not points."""
+    with pytest.raises(TypeError, match="X must be an array"):
+        kind(rank=2).fit(X, **given(kind))
+    with pytest.raises(TypeError, match="X must be an array"):
+        (fitted(kind).transform if kind is HCKKernelPCA else fitted(kind).predict)(X)
+
+
+def given(kind):
+    return {} if kind is HCKKernelPCA else {"y": np.arange(5) % 2}
+
+
+@cache
+def fitted(kind):
+    few = {"n_components": 1} if kind is HCKKernelPCA else {}
+    return kind(rank=2, **few).fit(np.arange(10.0).reshape(5, 2), **given(kind))

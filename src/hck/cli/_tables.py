@@ -1,6 +1,7 @@
 """Tables of data, as commands take them: read, and refused where nothing can be learned from them."""
 
 import os
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,9 @@ def for_training(
         raise ValueError(f"--target is needed: the column of {path.name} to predict{known}")
     if table.X.shape[1] == 0:
         raise ValueError(f"{path.name} has no columns beside the target")
-    y, X = table.y, with_dates(table.X) if hasattr(table.X, "columns") else table.X
+    y, X = table.y, table.X
+    if hasattr(X, "columns"):
+        X = with_dates(_without_numbering(X, path.name))
     _check_features(X, path.name)
     table = placed_table(replace(table, X=X), list(places), path.name)
     _refuse_strays(y, f"the target {table.target_name!r}", path.name)
@@ -106,6 +109,30 @@ def for_scoring(
 def rows(X: Features, which: np.ndarray | slice) -> Features:
     """Some records of a frame, an array or a sparse matrix."""
     return X.iloc[which] if hasattr(X, "iloc") else X[which]
+
+
+def _without_numbering(X: "pd.DataFrame", source: str) -> "pd.DataFrame":
+    """A frame without a first column that has no name and numbers the records, as many programs write it.
+
+    There new records lie beyond all old ones. Files with that column and without have the same predictions.
+    """
+    import pandas as pd
+
+    first = X.iloc[:, 0]
+    if (
+        X.shape[1] < 2
+        or not str(first.name).startswith("Unnamed: ")
+        or not pd.api.types.is_integer_dtype(first)
+    ):
+        return X
+    if not np.array_equal(first - first.iloc[0], np.arange(len(X))) or first.iloc[0] not in (0, 1):
+        return X
+    warnings.warn(
+        f"{source}: the first column has no name and numbers the records; it is left out",
+        UserWarning,
+        stacklevel=2,
+    )
+    return X.iloc[:, 1:]
 
 
 # Reading ---------------------------------------------------------------------------------------------

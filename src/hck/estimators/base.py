@@ -23,7 +23,7 @@ from hck.backend.device import resolve_device
 from hck.estimators.parameters import Predictions
 from hck.estimators.whole import keep_whole
 from hck.kernels import Kernel, Precomputed, make_kernel
-from hck.kernels.inputs import looks_like_objects, refuse_times
+from hck.kernels.inputs import looks_like_objects, refuse_single, refuse_times
 from hck.kernels.precomputed import check_finite_values, check_values
 from hck.partition import Cutter, Landmarks, Tree
 from hck.persistence.model import save
@@ -106,6 +106,7 @@ class HCKEstimator(BaseEstimator):
         """
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        refuse_single(X, "X")
         refuse_sparse(y)
         y, numeric = to_host(y), check_y.get("y_numeric", False)
         if numeric:
@@ -129,6 +130,7 @@ class HCKEstimator(BaseEstimator):
 
         Where `targets` (rows, targets) are known, categories of many levels become statistics of them.
         """
+        refuse_single(X, "X")
         self._objects, self._columns_in = self._takes_objects(X), None
         if self._is_precomputed():
             values = self._validate_values(X, reset=True)
@@ -163,6 +165,7 @@ class HCKEstimator(BaseEstimator):
     def _validate_new(self, X: PointsLike) -> PointsLike:
         """Check points that are like those of training."""
         check_is_fitted(self, "trees_")
+        refuse_single(X, "X")
         if self._is_precomputed():
             return self._validate_values(X, reset=False)
         if self._objects:

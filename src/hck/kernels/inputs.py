@@ -1,5 +1,6 @@
 """What users hand to a kernel or make one of, checked."""
 
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,6 +44,14 @@ def refuse_times(x: Data, called: str) -> None:
             f"{called} has dates or durations ({x.dtype}): turn them into numbers first; only of tables in "
             "memory columns of dates are understood"
         )
+
+
+def refuse_single(x: Data, called: str) -> None:
+    """Raise TypeError for what is no array or sequence, or is text, whose letters would be points."""
+    if x is None or isinstance(x, str | bytes | bytearray | Mapping | Set | Iterator):
+        got = "None" if x is None else f"a {type(x).__name__}"
+        hint = "; make a list or an array of it" if isinstance(x, Iterator | Set) else ""
+        raise TypeError(f"{called} must be an array, a frame, a tensor or a sparse matrix, got {got}{hint}")
 
 
 def unmasked(x: Data) -> Data:
