@@ -165,12 +165,12 @@ class HCKEstimator(BaseEstimator):
     def _validate_new(self, X: PointsLike) -> PointsLike:
         """Check points that are like those of training."""
         check_is_fitted(self, "trees_")
-        refuse_single(X, "X")
         if self._is_precomputed():
             return self._validate_values(X, reset=False)
         if self._objects:
             looks_like_objects(X)  # or an error
             return X
+        refuse_single(X, "X")
         known = self._columns_in
         if known is not None and (known.codings or _is_mixed(X)):
             known.check_frame(X)
