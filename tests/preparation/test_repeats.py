@@ -8,7 +8,7 @@ import pytest
 
 from hck.preparation.columns import Columns
 from hck.preparation.levels import Statistics
-from hck.preparation.repeats import says_more
+from hck.preparation.repeats import Repeats, codes_among, says_more
 
 N = 3000
 
@@ -131,3 +131,82 @@ def test_targets_are_made_once(shop):
 
     Columns.learn(pd.DataFrame({"shop": x, "other": x[::-1], "town": town}), targets)
     assert len(asked) == 1
+
+
+def repeated_settings(rng):
+    """100 settings, each measured ten times."""
+    x = np.repeat(rng.uniform(size=(100, 2)), 10, 0)
+    return x, np.sin(6 * x[:, 0]) + x[:, 1]
+
+
+def places(rng):
+    """150 places, each at the same 30 times."""
+    place, time = np.repeat(rng.uniform(size=(150, 2)), 30, 0), np.tile(np.arange(30.0), 150)
+    return np.c_[place, time], np.sin(6 * place[:, 0]) + place[:, 1] + np.sin(time / 5)
+
+
+def whole_places(rng):
+    x, y = places(rng)
+    return np.floor(x * [10_000, 10_000, 1]), y
+
+
+def patients(rng):
+    """600 patients with what was measured once, in whole numbers and not, and visits at any time."""
+    n = np.repeat(np.arange(600), 10)
+    once = np.c_[
+        rng.normal(size=600), rng.integers(20, 80, 600), rng.integers(50, 110, 600), np.arange(600) % 2
+    ]
+    return np.c_[once[n], rng.uniform(size=6000)], rng.normal(size=600)[n] + once[n, 0]
+
+
+def copies(rng):
+    """Every row four times, the observation among it."""
+    x = rng.normal(size=(400, 3))
+    return np.repeat(x, 4, 0), np.repeat(np.sin(x[:, 0]) + 0.1 * rng.normal(size=400), 4)
+
+
+@pytest.mark.parametrize("make", [repeated_settings, places, whole_places, patients, copies])
+def test_what_repeats_together_is_no_code(make):
+    """New settings, places and patients have other values, of which a mean says nothing."""
+    rng = np.random.default_rng(0)
+    x, y = make(rng)
+    order = rng.permutation(len(y))
+    noisy = y + (0.0 if make is copies else 0.1) * rng.normal(size=len(y))
+    assert codes_among(x[order], noisy[order, None]) == []
+
+
+def test_codes_beside_what_belongs_to_them():
+    """A region, an opening hour and a size of each shop, and what is different every day."""
+    rng = np.random.default_rng(0)
+    ids, region, hour = (
+        rng.choice(10_000, 200, replace=False),
+        rng.integers(8, size=200),
+        rng.integers(5, size=200),
+    )
+    size, shop = np.round(rng.uniform(size=200), 2), rng.integers(200, size=6000)
+    x = np.c_[
+        ids[shop], region[shop], hour[shop], size[shop], rng.integers(12, size=6000), rng.normal(size=6000)
+    ]
+    y = rng.normal(size=200)[shop] + 0.1 * rng.normal(size=6000)
+    assert 0 in codes_among(x.astype(float), y[:, None])
+
+
+def test_new_values_between_others():
+    rng = np.random.default_rng(0)
+    level, step = rng.integers(0, 100, 4000) * 10.0, rng.normal(size=(100, 1))
+    smooth = Repeats.learn(level, np.sin(level / 100)[:, None])[0]
+    assert smooth.between and smooth(np.array([455.0]))[0, 0] == pytest.approx(np.sin(4.55), abs=0.05)
+    assert smooth(np.array([-100.0, 2000.0]))[:, 0].tolist() == [smooth.overall[0]] * 2
+    rough = Repeats.learn(level, step[(level / 10).astype(int)])[0]
+    assert not rough.between and rough(np.array([455.0]))[0] == rough.overall
+    smooth.validate()
+    rough.validate()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_means_do_not_take_the_type_of_numbers(shop, dtype):
+    x, y, _ = shop
+    made, features = Columns.learn_array(x[:, None].astype(dtype), lambda: 1e40 * y[:, None])
+    again = made.fill(x[:, None].astype(dtype))
+    assert features.dtype == again.dtype == np.float64
+    assert np.isfinite(features).all() and np.unique(again[:, 1]).size > 30

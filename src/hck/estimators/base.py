@@ -160,7 +160,7 @@ class HCKEstimator(BaseEstimator):
         self._columns_in, features = Columns.learn_array(values, targets)
         if features is values:
             return X
-        return torch.from_numpy(features).to(X) if isinstance(X, Tensor) else features
+        return torch.from_numpy(features).to(X.device) if isinstance(X, Tensor) else features
 
     def _validate_new(self, X: PointsLike) -> PointsLike:
         """Check points that are like those of training."""
@@ -188,13 +188,14 @@ class HCKEstimator(BaseEstimator):
     def _filled(self, X: PointsLike) -> PointsLike:
         """Validated vectors without missing values; a tensor stays one."""
         known = self._columns_in
-        if known is None or sp.issparse(X):
+        more = known is not None and (known.indicated or known.repeated)
+        if known is None or (sp.issparse(X) and not more):
             return X
         if not isinstance(X, Tensor):
-            return known.fill(X)
-        if not known.indicated and not known.repeated and not torch.isnan(X).any():
+            return known.fill(X.toarray() if sp.issparse(X) else X)
+        if not more and not torch.isnan(X).any():
             return X
-        return torch.from_numpy(known.fill(to_host(X))).to(X)
+        return torch.from_numpy(known.fill(to_host(X))).to(X.device)
 
     def _validate_vectors(self, X: PointsLike, reset: bool) -> PointsLike:
         """Check points that are no objects; with `reset`, remember number and names of features."""

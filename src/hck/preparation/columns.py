@@ -184,8 +184,8 @@ class Columns:
         marks = np.stack([gaps.get(i, nowhere) for i in self.indicated], 1) if self.indicated else None
         if not filled and marks is None and not means:
             return plain
-        more = [each.astype(plain.dtype) for each in (*([] if marks is None else [marks]), *means)]
-        return _stack([*filled, plain, *more])
+        more = [] if marks is None else [marks.astype(plain.dtype)]
+        return _stack([*filled, plain, *more, *means])  # means are float64, whatever numbers are
 
     def _warn(self, positions: list[int]) -> None:
         called = ", ".join(map(self._called, sorted(positions)[:5]))

@@ -140,10 +140,14 @@ class LeftOutMeans:
     errors: np.ndarray  # (rows,): squared, in units of the targets' variance
 
 
-def left_out_means(code: np.ndarray, rest: np.ndarray) -> LeftOutMeans:
-    """Means of targets without their mean, (rows, targets), by the numbers of categories (rows,)."""
-    rows, levels = len(rest), int(code.max()) + 1
-    fold = np.random.default_rng(0).permutation(rows) % min(_FOLDS, max(rows, 2))
+def left_out_means(code: np.ndarray, rest: np.ndarray, unit: np.ndarray | None = None) -> LeftOutMeans:
+    """Means of targets without their mean, (rows, targets), by the numbers of categories (rows,).
+
+    Rows of one unit, (rows,), counted from 0, are left out together; by default each is one.
+    """
+    unit = np.arange(len(rest)) if unit is None else unit
+    units, levels = int(unit.max()) + 1, int(code.max()) + 1
+    fold = (np.random.default_rng(0).permutation(units) % min(_FOLDS, max(units, 2)))[unit]
     total, count = _sums(code, rest, levels)
     others = [_sums(code[fold == k], rest[fold == k], levels) for k in range(fold.max() + 1)]
     spread = rest.var(0)

@@ -10,6 +10,9 @@ from hck.preparation.levels import left_out_means, settled_means
 _FEWEST = 4  # rows of a value, on the average of all rows
 _GAIN, _SURE = 0.005, 3.0  # of the targets' variance, and standard errors of it
 _BINS, _QUANTILES = 10, 32  # intervals: in a standard deviation, or with equal numbers of rows
+_LOOKED_AT = 20_000  # rows for each pair of columns
+_TOGETHER = 0.5  # of the pairs of values that there would be by chance, if two columns repeat together
+_SAME = 1.1  # times as many values, at most, where one column says the other
 _MOST, _MOST_VALUES = 2**17, 2**21  # rows that are looked at, and values in all columns
 
 
@@ -23,6 +26,7 @@ class Repeats:
     values: np.ndarray  # sorted, NaN last
     means: np.ndarray  # (values, targets)
     overall: np.ndarray  # (targets,)
+    between: bool = False  # whether a new value is like those next to it, and not like all
 
     def validate(self) -> None:
         require(self.values.ndim == 1 and len(self.values) > 0, "values must be there")
@@ -45,7 +49,9 @@ class Repeats:
         """Of numbers (rows,) and targets (rows, targets); and what training rows have beside their number."""
         values, code = np.unique(_narrow(x), return_inverse=True)
         means, found, overall = settled_means(code, targets, len(values))
-        return cls(values, means, overall), found
+        finite = np.isfinite(values)
+        between = _is_smooth(values[finite], means[finite] - overall, np.bincount(code)[finite])
+        return cls(values, means, overall, between), found
 
     @classmethod
     def of_words(cls, values: list[str], means: np.ndarray, overall: np.ndarray) -> "Repeats":
@@ -60,12 +66,32 @@ class Repeats:
         place = np.searchsorted(self.values, x).clip(max=len(self.values) - 1)
         found = self.values[place]
         known = (found == x) | (np.isnan(found) & np.isnan(x))
-        return np.where(known[:, None], self.means[place], self.overall)
+        return np.where(known[:, None], self.means[place], self._of_new(x))
+
+    def _of_new(self, x: np.ndarray) -> np.ndarray:
+        if not self.between:
+            return self.overall
+        finite = np.isfinite(self.values)
+        values, means = self.values[finite], self.means[finite]
+        inside = (x >= values[0]) & (x <= values[-1])
+        found = np.stack([np.interp(x, values, each) for each in means.T], 1)
+        return np.where(inside[:, None], found, self.overall)
 
     def names(self, name: object) -> list[str]:
         """Of the features."""
         many = self.width > 1
         return [f"{name}: mean of target {j}" if many else f"{name}: mean target" for j in range(self.width)]
+
+
+def _is_smooth(values: np.ndarray, means: np.ndarray, count: np.ndarray) -> bool:
+    """Whether means (values, targets), whose mean is 0, are predicted by those of the values next to them."""
+    if len(values) < 3:
+        return False
+    with np.errstate(all="ignore"):
+        share = ((values[1:-1] - values[:-2]) / (values[2:] - values[:-2]))[:, None]
+        error = means[1:-1] - (1 - share) * means[:-2] - share * means[2:]
+        weight = count[1:-1, None]
+        return bool((weight * error**2).sum() < (weight * means[1:-1] ** 2).sum())
 
 
 def _narrow(x: np.ndarray) -> np.ndarray:
@@ -84,21 +110,54 @@ def _number(word: str) -> float:
 
 
 def codes_among(x: np.ndarray, targets: np.ndarray) -> list[int]:
-    """Which columns of x (rows, columns), NaN where values are missing, are categories; see `says_more`."""
+    """Which columns of x (rows, columns), NaN where values are missing, are categories; see `says_more`.
+
+    Where columns repeat together, as of designs, places or patients that were measured several times, a value
+    stands for one of these, of which other columns say more than its mean if it is new. So all its rows are
+    left out together then, unless it is a whole number to which others belong, as a region does to a shop.
+    """
     if not x.size:
         return []
     most = min(_MOST, max(_MOST_VALUES // x.shape[1], 1))
     if len(x) > most:
         some = np.random.default_rng(0).permutation(len(x))[:most]
         x, targets = x[some], targets[some]
-    return [i for i, column in enumerate(x.T) if says_more(np.asarray(column, np.float64), targets)]
+
+    def is_code(i: int) -> bool:
+        column = np.asarray(x[:, i], np.float64)
+        if not says_more(column, targets):
+            return False
+        unit = _unit(x, i)
+        return unit is None or says_more(column, targets, unit)
+
+    return [i for i in range(x.shape[1]) if is_code(i)]
 
 
-def says_more(x: np.ndarray, targets: np.ndarray) -> bool:
+def _unit(x: np.ndarray, i: int) -> np.ndarray | None:
+    """What rows have in common if columns repeat together with the i-th, (rows,); None if it numbers that."""
+    own = _numbered(x[:, i])
+    levels, rng = int(own.max()) + 1, np.random.default_rng(0)
+    chosen = np.flatnonzero(rng.permutation(levels)[own] < max(2, levels * _LOOKED_AT // len(x)))
+    few = own[chosen]
+    apart = len(np.unique(few))
+    unit, is_number = own, bool((x[:, i] == np.floor(x[:, i]))[np.isfinite(x[:, i])].all())
+    for k in range(x.shape[1]):
+        other = _numbered(x[chosen, k])
+        width = int(other.max()) + 1
+        pairs, mixed = (len(np.unique(few * width + each)) for each in (other, rng.permutation(other)))
+        if k != i and pairs < _TOGETHER * mixed:
+            belongs = pairs < _SAME * apart and width * _SAME < apart
+            is_number = is_number and belongs
+            unit = _numbered(unit * len(x) + _numbered(x[:, k]))
+    return None if is_number or unit is own else unit
+
+
+def says_more(x: np.ndarray, targets: np.ndarray, unit: np.ndarray | None = None) -> bool:
     """Whether values of x (rows,), NaN where they are missing, are categories, judged by targets.
 
     Means of targets (rows, targets) of the very value then predict left-out rows better than those of all
-    values close by, and of that and the next, as of amounts that stand in a law, or numbers of shops.
+    values close by, and of that and the next, as of amounts that stand in a law, or numbers of shops. Rows of
+    one unit, (rows,), are left out together.
 
     Examples
     --------
@@ -114,6 +173,7 @@ def says_more(x: np.ndarray, targets: np.ndarray) -> bool:
     values, code, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(values) < 3 or (count**2).sum() < _FEWEST * len(x):
         return False
+    unit = None if unit is None else _numbered(unit[there])
     rest = targets[there] - targets[there].mean(0)
     with np.errstate(all="ignore"):  # of numbers whose squares overflow, all are in one interval
         widths = np.nan_to_num(np.floor((x - x.min()) / (x.std() / _BINS)))
@@ -121,8 +181,8 @@ def says_more(x: np.ndarray, targets: np.ndarray) -> bool:
     others = (_numbered(widths), _numbered(np.searchsorted(edges, x)), code // 2, (code + 1) // 2)
     if any(len(np.unique(each)) == len(values) for each in others):  # each value is an interval by itself
         return False
-    errors = left_out_means(code, rest).errors
-    return all(_is_above(left_out_means(each, rest).errors - errors) for each in others)
+    errors = left_out_means(code, rest, unit).errors
+    return all(_is_above(left_out_means(each, rest, unit).errors - errors) for each in others)
 
 
 def _numbered(values: np.ndarray) -> np.ndarray:
