@@ -218,3 +218,44 @@ def given(kind):
 def fitted(kind):
     few = {"n_components": 1} if kind is HCKKernelPCA else {}
     return kind(rank=2, **few).fit(np.arange(10.0).reshape(5, 2), **given(kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "message"),
+    [
+        (
+            HCKClassifier,
+            {"y": np.array(["a", 1] * 30, dtype=object)},
+            "y is text, but has something else in row 1",
+        ),
+        (HCKGaussianProcessClassifier, {"y": np.array(["a", 1] * 30, dtype=object)}, "y is text, but"),
+        (HCKRegressor, {"y": 1.0}, "y must have a value for each row"),
+        (HCKRegressor, {"sample_weight": "balanced"}, "sample_weight must be numbers, got 'balanced'"),
+        (HCKClassifier, {"y": labels, "sample_weight": {0: 1, 1: 5}}, "sample_weight must be numbers"),
+        (HCKGaussianProcessRegressor, {"noise_variance": "a"}, "noise_variance must be numbers, got 'a'"),
+        (
+            HCKRegressor,
+            {"X": np.where(X > 0.99, "abc", X.astype(object))},
+            "X must be a table of numbers.*frames",
+        ),
+        (HCKRegressor, {"X": [[1, 2, 3], [3]] * 30}, "X must be a table of numbers"),
+        (
+            HCKRegressor,
+            {"X": sp.csr_matrix(_with(np.nan))},
+            "X contains NaN: of sparse X none may be missing",
+        ),
+    ],
+)
+def test_messages_name_the_argument(kind, changed, message):
+    with pytest.raises(ValueError, match=message):
+        kind().fit(**{"X": X, "y": y} | changed)
+
+
+def test_bounds_that_are_no_numbers():
+    with pytest.raises(ValueError, match="bounds of 'noise' must be two positive numbers"):
+        HCKGaussianProcessRegressor(bounds={"noise": ("a", "b")}).fit(X, y)
+
+
+def test_sparse_points_after_dense_ones_with_gaps():
+    model = HCKRegressor(fit_time="fast", random_state=0).fit(_with(np.nan), y)
+    np.testing.assert_allclose(model.predict(sp.csr_matrix(X)), model.predict(X), rtol=1e-9)

@@ -195,10 +195,12 @@ def test_new_values_between_others():
     rng = np.random.default_rng(0)
     level, step = rng.integers(0, 100, 4000) * 10.0, rng.normal(size=(100, 1))
     smooth = Repeats.learn(level, np.sin(level / 100)[:, None])[0]
-    assert smooth.between and smooth(np.array([455.0]))[0, 0] == pytest.approx(np.sin(4.55), abs=0.05)
+    assert smooth.between
+    assert smooth(np.array([455.0]))[0, 0] == pytest.approx(np.sin(4.55), abs=0.05)
     assert smooth(np.array([-100.0, 2000.0]))[:, 0].tolist() == [smooth.overall[0]] * 2
     rough = Repeats.learn(level, step[(level / 10).astype(int)])[0]
-    assert not rough.between and rough(np.array([455.0]))[0] == rough.overall
+    assert not rough.between
+    assert rough(np.array([455.0]))[0] == rough.overall
     smooth.validate()
     rough.validate()
 
@@ -209,4 +211,5 @@ def test_means_do_not_take_the_type_of_numbers(shop, dtype):
     made, features = Columns.learn_array(x[:, None].astype(dtype), lambda: 1e40 * y[:, None])
     again = made.fill(x[:, None].astype(dtype))
     assert features.dtype == again.dtype == np.float64
-    assert np.isfinite(features).all() and np.unique(again[:, 1]).size > 30
+    assert np.isfinite(features).all()
+    assert np.unique(again[:, 1]).size > 30

@@ -1,6 +1,7 @@
 """What all estimators share: parameters, validation, the way to a blueprint."""
 
 import os
+import reprlib
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import fields, replace
 from functools import partial
@@ -109,6 +110,8 @@ class HCKEstimator(BaseEstimator):
         refuse_single(X, "X")
         refuse_sparse(y)
         y, numeric = to_host(y), check_y.get("y_numeric", False)
+        if np.ndim(y) == 0:
+            raise ValueError(f"y must have a value for each row of X, got {reprlib.repr(y)}")
         if numeric:
             y = as_targets(y)
         else:
@@ -211,10 +214,16 @@ class HCKEstimator(BaseEstimator):
             try:
                 with np.errstate(over="ignore", invalid="ignore"):  # of sums of large values
                     return validate_data(self, to_host(X), reset=reset, **_NUMBERS, ensure_all_finite=finite)
-            except TypeError as error:
-                if "complex" not in str(error):
+            except (TypeError, ValueError) as error:
+                if "complex" in str(error) and isinstance(error, TypeError):
+                    raise ValueError(f"Complex data not supported: {error}") from None
+                if sp.issparse(X) and "NaN" in str(error):
+                    hint = "of sparse X none may be missing; give a dense array, or fill them"
+                    raise ValueError(f"X contains NaN: {hint}") from None
+                if not str(error).startswith(("could not convert", "float() argument", "setting an array")):
                     raise
-                raise ValueError(f"Complex data not supported: {error}") from None
+                hint = "text and dates are understood in data frames only"
+                raise type(error)(f"X must be a table of numbers: {error}; {hint}") from None
             except OverflowError:
                 raise ValueError("X has a whole number that is too large for float64. Scale it") from None
         X = X.detach()

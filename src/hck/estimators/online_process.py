@@ -164,7 +164,7 @@ def check_variances(variance: Weights, n: int) -> Tensor | None:
     """Variances of the noise of n observations, if they are given."""
     if variance is None:
         return None
-    array = real_array(variance).copy()
+    array = real_array(variance, "noise_variance").copy()
     if array.shape != (n,):
         raise ValueError(f"noise_variance must have shape ({n},), got {array.shape}")
     if not (np.isfinite(array).all() and (array > 0).all()):

@@ -68,8 +68,9 @@ class ProcessLearning(ProcessChoice):
     def _clip(self, name: str, value: float | np.ndarray) -> Any:
         """The default of a parameter, within the bounds that it has."""
         bounds = (self.bounds or {}).get(name)
-        if not isinstance(bounds, str | None) and np.shape(bounds) == (2,):
-            value = np.clip(value, *bounds)
+        pair = np.asarray(bounds)
+        if pair.shape == (2,) and pair.dtype.kind in "fiu":  # what is no number is refused later
+            value = np.clip(value, *pair)
         return float(value) if np.ndim(value) == 0 else value
 
     def _settle_parameters(self, data: Observations, rng: np.random.RandomState) -> Chosen:

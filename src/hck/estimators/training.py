@@ -6,7 +6,7 @@ What is selected between scaling and training is the business of `hck.selection`
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from hck.approximations import Approximation, Predictor
 from hck.estimators.parameters import Weights
 from hck.hierarchy import TreePredictor, share_points
 from hck.hierarchy.extremes import extremes, warn_of_rounding
-from hck.kernels.inputs import refuse_times
+from hck.kernels.inputs import real_array, refuse_times
 from hck.losses import Certificate
 from hck.losses import Loss as PointLoss
 from hck.points import Points
@@ -79,8 +79,10 @@ def check_sample_weight(weight: Weights, n: int) -> Tensor | None:
     """Weights (n,), none negative and not all 0, or an error."""
     if weight is None:
         return None
-    array = to_host(weight)
+    array: Any = to_host(weight)
     refuse_times(array, "sample_weight")
+    if np.asarray(array).dtype.kind in "OUS":
+        array = real_array(array, "sample_weight")
     array = _check_sample_weight(array, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
     if not array.any():
         raise ValueError("all sample weights are zero: at least one point must count")

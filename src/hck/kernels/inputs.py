@@ -1,5 +1,6 @@
 """What users hand to a kernel or make one of, checked."""
 
+import reprlib
 from collections.abc import Iterator, Mapping, Set
 from typing import Any, TypeAlias
 
@@ -71,12 +72,15 @@ def on_host(x: Tensor) -> np.ndarray:
     return (here.float() if here.is_floating_point() and here.dtype not in _OF_NUMPY else here).numpy()
 
 
-def real_array(x: ArrayLike | Tensor) -> np.ndarray:
-    """Numbers in the CPU's memory as float64; ValueError if they are complex, or times."""
+def real_array(x: ArrayLike | Tensor, called: str = "what should be numbers") -> np.ndarray:
+    """Numbers in the CPU's memory as float64; ValueError if they are complex, or times, or none."""
     array = on_host(x) if isinstance(x, Tensor) else np.asarray(unmasked(x))
     refuse_complex(array)
-    refuse_times(array, "what should be numbers")
-    return np.asarray(array, dtype=np.float64)
+    refuse_times(array, called)
+    try:
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{called} must be numbers, got {reprlib.repr(x)}") from None
 
 
 def comparable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

@@ -176,10 +176,13 @@ def refuse_sparse(y: object) -> None:
 
 
 def refuse_missing(y: np.ndarray, first: int = 0, where: str = "") -> None:
-    """Raise ValueError if labels that are Python's objects are missing."""
+    """Raise ValueError if labels that are Python's objects are missing, or text and something else."""
     if y.dtype.kind == "O":
         missing = np.array([is_missing(label) for label in y.flat], bool)
         _refuse(missing, "y has no label", y.ravel(), first, where)
+        text = np.array([isinstance(label, str) for label in y.flat], bool)
+        if text.any():
+            _refuse(~text, "y is text, but has something else", y.ravel(), first, where)
 
 
 def _of_objects(y: np.ndarray, first: int, where: str) -> np.ndarray:
@@ -190,12 +193,7 @@ def _of_objects(y: np.ndarray, first: int, where: str) -> np.ndarray:
     if all(isinstance(label, int | float | np.number | np.bool_) for label in y):
         return np.array(y.tolist())
     text = np.array([isinstance(label, str) for label in y], bool)
-    what = (
-        "y is text, but has something else"
-        if text.any()
-        else "y has a label that is neither a whole number nor text"
-    )
-    _refuse(~text, what, y, first, where)
+    _refuse(~text, "y has a label that is neither a whole number nor text", y, first, where)
     return y.astype("U")
 
 

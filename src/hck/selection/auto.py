@@ -143,7 +143,7 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
     notes: list[str] = []
     start, points, work = time.perf_counter(), contest.data.points, contest.limits.work
     names = list(KERNELS) if kernel == "auto" else [kernel]
-    effort = Effort.within(work, points)
+    effort = Effort.within(work, points, 300 if contest.limits.deadline < math.inf else 1000)
     names = names[: effort.kernels]
     comparison = contest.hold_out(effort.scouts, effort.scouting)
     found = isotropic(comparison, names, units, alpha, effort.tries + 4)

@@ -90,8 +90,8 @@ class Effort:
     scouting: Shape = SCOUTING  # of the trees over them
 
     @classmethod
-    def within(cls, work: float, points: Points) -> "Effort":
-        """As much as is allowed; a GPU does more of it at once."""
+    def within(cls, work: float, points: Points, fewest: int = 1000) -> "Effort":
+        """As much as is allowed, with so many scouts at least; a GPU does more of it at once."""
         share = work / (1e11 * kind_of(points.device).more_work)
         kernels, matrices, tries = next(each[1:] for each in _EFFORTS if share < each[0])
         if points.dtype == torch.float32 and matrices == 1:
@@ -100,7 +100,7 @@ class Effort:
         d = points.values_per_point or UNKNOWN
         scouts = 0.25 * work / (trials * tree_work(1, d, SCOUTING.leaf_size or 1, SCOUTING.rank))
         exact = exact_rows(points, trials, 0.25 * work)
-        scouts = int(min(16_000, max(1000, exact or scouts)))
+        scouts = int(min(16_000, max(fewest, exact or scouts)))
         return cls(
             kernels,
             matrices,
