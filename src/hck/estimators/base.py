@@ -32,6 +32,7 @@ from hck.points import ObjectPoints, Points, as_points, as_points_like, check_sp
 from hck.preparation.arrays import PointsLike, TargetsLike, check_has_numbers, count, to_host
 from hck.preparation.coding import as_targets, refuse_missing, refuse_sparse
 from hck.preparation.columns import Columns
+from hck.preparation.copies import warn_of_copies
 from hck.preparation.frames import has_numbers_only, is_frame, names_of, refuse_twins
 from hck.preparation.levels import statistic_targets
 from hck.preparation.scaling import Scaling
@@ -110,7 +111,7 @@ class HCKEstimator(BaseEstimator):
         refuse_single(X, "X")
         refuse_sparse(y)
         y, numeric = to_host(y), check_y.get("y_numeric", False)
-        if np.ndim(y) == 0:
+        if getattr(y, "ndim", 0 if isinstance(y, Real) else 1) == 0:
             raise ValueError(f"y must have a value for each row of X, got {reprlib.repr(y)}")
         if numeric:
             y = as_targets(y)
@@ -126,6 +127,8 @@ class HCKEstimator(BaseEstimator):
             X = self._validate_new(X)
         if count(X) != len(y):
             raise _inconsistent(count(X), len(y))
+        if reset and numeric and isinstance(getattr(self, "alpha", "auto"), str) and not self._objects:
+            warn_of_copies(X, y)
         return X, y
 
     def _validate_alone(self, X: PointsLike, targets: Callable[[], np.ndarray] | None = None) -> PointsLike:

@@ -88,6 +88,7 @@ def test_defaults_of_a_constant(value):
     assert np.isfinite(model.log_marginal_likelihood())
 
 
+@pytest.mark.filterwarnings("ignore:.*are copies of others")
 def test_defaults_of_repeated_points_that_contradict_each_other():
     """What they agree on is predicted, and the rest is noise."""
     x, error = np.repeat(X[:30], 4, axis=0), np.tile([-1.0, 1.0, -1.0, 1.0], 30)
