@@ -10,7 +10,8 @@ from hck.preparation.levels import left_out_means, settled_means
 _FEWEST = 4  # rows of a value, on the average of all rows
 _GAIN, _SURE = 0.005, 3.0  # of the targets' variance, and standard errors of it
 _BINS, _QUANTILES = 10, 32  # intervals: in a standard deviation, or with equal numbers of rows
-_LOOKED_AT = 20_000  # rows for each pair of columns
+_MOST_CODES, _PARTNERS = 32, 1000  # columns that may be codes, and those that each is compared with
+_LOOKED_AT, _LOOKS = 20_000, 2 * 10**7  # rows at most for each pair of columns, and for all pairs
 _TOGETHER = 0.5  # of the pairs of values that there would be by chance, if two columns repeat together
 _SAME = 1.1  # times as many values, at most, where one column says the other
 _MOST, _MOST_VALUES = 2**17, 2**21  # rows that are looked at, and values in all columns
@@ -123,29 +124,36 @@ def codes_among(x: np.ndarray, targets: np.ndarray) -> list[int]:
         some = np.random.default_rng(0).permutation(len(x))[:most]
         x, targets = x[some], targets[some]
 
-    def is_code(i: int) -> bool:
-        column = np.asarray(x[:, i], np.float64)
-        if not says_more(column, targets):
-            return False
-        unit = _unit(x, i)
-        return unit is None or says_more(column, targets, unit)
+    columns = [np.asarray(column, np.float64) for column in x.T]
+    found = [i for i, column in enumerate(columns) if says_more(column, targets)][:_MOST_CODES]
+    if not found:
+        return []
+    partners = np.random.default_rng(0).permutation(x.shape[1])[:_PARTNERS]
+    rows = max(1000, min(_LOOKED_AT, _LOOKS // (len(found) * len(partners))))
+    units = [_unit(x, i, partners, rows) for i in found]
+    return [
+        i
+        for i, unit in zip(found, units, strict=True)
+        if unit is None or says_more(columns[i], targets, unit)
+    ]
 
-    return [i for i in range(x.shape[1]) if is_code(i)]
 
+def _unit(x: np.ndarray, i: int, partners: np.ndarray, rows: int) -> np.ndarray | None:
+    """What rows have in common if columns repeat together with the i-th, (rows,); None if it numbers that.
 
-def _unit(x: np.ndarray, i: int) -> np.ndarray | None:
-    """What rows have in common if columns repeat together with the i-th, (rows,); None if it numbers that."""
+    It is compared with the partners, on all rows of some of its values: about so many rows.
+    """
     own = _numbered(x[:, i])
     levels, rng = int(own.max()) + 1, np.random.default_rng(0)
-    chosen = np.flatnonzero(rng.permutation(levels)[own] < max(2, levels * _LOOKED_AT // len(x)))
+    chosen = np.flatnonzero(rng.permutation(levels)[own] < max(2, levels * rows // len(x)))
     few = own[chosen]
     apart = len(np.unique(few))
     unit, is_number = own, bool((x[:, i] == np.floor(x[:, i]))[np.isfinite(x[:, i])].all())
-    for k in range(x.shape[1]):
+    for k in partners[partners != i]:
         other = _numbered(x[chosen, k])
         width = int(other.max()) + 1
         pairs, mixed = (len(np.unique(few * width + each)) for each in (other, rng.permutation(other)))
-        if k != i and pairs < _TOGETHER * mixed:
+        if pairs < _TOGETHER * mixed:
             belongs = pairs < _SAME * apart and width * _SAME < apart
             is_number = is_number and belongs
             unit = _numbered(unit * len(x) + _numbered(x[:, k]))
