@@ -31,6 +31,7 @@ def test_copies_are_told(as_given, columns):
         (np.vstack([X, X[:10]]), np.r_[y, y[:10]]),  # few
         (X[:50].repeat(2, 0)[:90], y[:50].repeat(2)[:90]),  # of few
         (np.zeros((200, 1)), np.zeros(200)),
+        (1e15 + np.arange(2000.0)[:, None] % 2, rng.normal(size=2000)),  # far from 0
     ],
 )
 def test_what_may_be_chance_or_measured_again_is_not(points, targets):

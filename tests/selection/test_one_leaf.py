@@ -54,7 +54,7 @@ def test_as_many_points_as_the_work_is_worth(dense):
     few, more = exact_rows(points, 10, 1e10), exact_rows(points, 10, 1e11)
     assert 0 < few < more < len(points)
     assert exact_rows(points, 10, 1e16) == len(points)
-    effort = Effort.within(1e11, points)
+    effort = Effort.within(1e11, points, 1000)
     assert effort.scouting.leaf_size == effort.scouts
 
 

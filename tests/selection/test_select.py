@@ -279,7 +279,7 @@ def test_a_comparison_takes_whole_regions():
 
 
 def test_more_work_is_more_effort():
-    least, most = Effort.within(1e9, POINTS), Effort.within(1e13, POINTS)
+    least, most = Effort.within(1e9, POINTS, 1000), Effort.within(1e13, POINTS, 1000)
     assert least.kernels < most.kernels
     assert least.steps < most.steps
     assert least.scouts < most.scouts

@@ -57,7 +57,7 @@ class DeviceKind:
     more_work: float  # how many times the CPU's work a fit is worth
     # The part of the work that one large factorization may take, to be preferred to many small ones.
     single_matrix: float
-    # How many times as fast one large matrix is worked on as many small ones; 0: no faster.
+    # How many times as fast one large matrix is worked on as many small ones.
     dense_gain: float
     # The part of the work that has to be saved for it to be split into twice as many batches: a GPU works on
     # one after another, each with as many commands.
@@ -99,7 +99,7 @@ KINDS = {
         rate=7e10,
         more_work=1.0,
         single_matrix=0.25,
-        dense_gain=0.0,
+        dense_gain=1.0,
         split_gain=0.1,
         makes_dense=False,
         largest_matrix=10_000,

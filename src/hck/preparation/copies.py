@@ -7,6 +7,7 @@ from torch import Tensor
 
 from hck.kernels.inputs import on_host
 
+_AT_ONCE = 2**16  # rows
 _FEWEST, _PART = 100, 0.1  # rows, and copies among them, that are worth a warning
 
 
@@ -41,4 +42,7 @@ def _mixed(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A number for each row that hardly two different rows share."""
     with np.errstate(all="ignore"):
         spread = values[:: 1 + len(values) // 10_000].std(0)
-        return values @ (rng.normal(size=values.shape[1]) / np.where(spread > 0, spread, 1.0))
+        weights = rng.normal(size=values.shape[1]) / np.where(spread > 0, spread, 1.0)
+        parts = np.array_split(values, 1 + len(values) // _AT_ONCE)
+        # without the first row, beside which differences may be small
+        return np.concatenate([(part - values[0].astype(float)) @ weights for part in parts])

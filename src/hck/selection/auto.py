@@ -39,10 +39,11 @@ from hck.selection.work import (
 
 KERNELS = ("matern32", "rational_quadratic", "matern12", "laplace")  # that "auto" chooses from
 AROUND = (0.3, 1.0, 3.0)  # multiples of an alpha to try
+_BY_NAME, _IN_SECONDS = 1000, 300  # scouts at least; fewer where seconds count
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)  # the same, for a kernel that is given
 _SCOUTS = 4000  # observations on which the ridge of a kernel that is given is looked for
 _PART = 0.7  # of the work that is left, since left-out values take as much again as this leaves
-_KEPT = 0.85  # of the time that is left, to be used for certain
+_KEPT = 0.85  # of the time that is left, for which a forest is sized
 _SMALLEST, _MEETING = 192, 768  # sizes of leaves where candidates meet
 _ENOUGH = 0.25  # of the observations, to meet on these alone
 _TREES = 4  # there: what a forest makes good, such as cuts through many features that matter, must not count
@@ -105,7 +106,7 @@ def share(blend: list[Candidate], shape: Shape, given: Given, contest: Contest) 
     points, n_trees = contest.data.points, shape.n_trees
     n = len(points)
     if given.n_trees is None and (shape.leaf_size or 0) >= n:
-        work = contest.limits.work * max(1.0, kind_of(points.device).dense_gain)
+        work = contest.limits.work * kind_of(points.device).dense_gain
         n_trees = int(min(len(blend), _PART * work / tree_work(n, _width(contest), n, 1)))
     blend = blend[:n_trees]
     if len(blend) < 2:
@@ -143,7 +144,7 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
     notes: list[str] = []
     start, points, work = time.perf_counter(), contest.data.points, contest.limits.work
     names = list(KERNELS) if kernel == "auto" else [kernel]
-    effort = Effort.within(work, points, 300 if contest.limits.deadline < math.inf else 1000)
+    effort = Effort.within(work, points, _IN_SECONDS if contest.limits.deadline < math.inf else _BY_NAME)
     names = names[: effort.kernels]
     comparison = contest.hold_out(effort.scouts, effort.scouting)
     found = isotropic(comparison, names, units, alpha, effort.tries + 4)
@@ -224,7 +225,7 @@ def meet(
     if not contest.pace:
         done = len(candidates) * len(factors) * forest_work(size, _width(contest), shape)
         if trees == 1:  # what is trained may be slower
-            done /= max(1.0, kind_of(contest.data.points.device).dense_gain)
+            done /= kind_of(contest.data.points.device).dense_gain
         contest.pace = done / (time.perf_counter() - start)
     return sorted(met, key=lambda candidate: candidate.loss), comparison
 

@@ -109,7 +109,7 @@ class Contest:
     rng: np.random.RandomState
     ties: Ties | None = None  # features that share a weight
     held: np.ndarray | None = None  # None: all
-    pace: float = 0.0  # operations per second of what was compared last
+    pace: float = 0.0  # operations per second of what met first
     _scouted: np.ndarray | None = field(default=None, init=False)  # of a few regions: shape no metric either
 
     @property

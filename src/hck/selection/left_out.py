@@ -31,7 +31,7 @@ def left_out_each(
 def left_out_of(hierarchical: HierarchicalKernel, y: Tensor, noise: float | Tensor) -> LeftOut | None:
     """What all others say about each observation; None if the matrix is not positive definite."""
     try:
-        if hierarchical.tree.n_leaves == 1 and kind_of(hierarchical.points.device).dense_gain:
+        if hierarchical.tree.n_leaves == 1 and kind_of(hierarchical.points.device).dense_gain > 1:
             return _of_one_leaf(hierarchical, y, noise)
         factor = hierarchical.factor(noise)
         return leave_one_out(y, factor.solve(y.to(factor.device, factor.dtype)), factor.inverse_diagonal())

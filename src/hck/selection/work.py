@@ -59,7 +59,7 @@ def exact_rows(points: Points, runs: int, work: float) -> int:
     A GPU waits for the commands of a tree, but works on one large matrix at its full rate.
     """
     kind, n = kind_of(points.device), len(points)
-    if not kind.dense_gain or points.values_per_point is None:
+    if kind.dense_gain <= 1 or points.values_per_point is None:
         return 0
     return min(n, int((0.75 * kind.dense_gain * work / runs) ** (1 / 3)))  # 4/3 n³ for an inverse
 
@@ -90,7 +90,7 @@ class Effort:
     scouting: Shape = SCOUTING  # of the trees over them
 
     @classmethod
-    def within(cls, work: float, points: Points, fewest: int = 1000) -> "Effort":
+    def within(cls, work: float, points: Points, fewest: int) -> "Effort":
         """As much as is allowed, with so many scouts at least; a GPU does more of it at once."""
         share = work / (1e11 * kind_of(points.device).more_work)
         kernels, matrices, tries = next(each[1:] for each in _EFFORTS if share < each[0])
