@@ -7,7 +7,8 @@ from torch import exp, log
 from hck.backend import linalg
 from hck.backend.blocks import Blocks
 from hck.backend.kernels import DenseCross, Formula, Profile, fused_cross
-from hck.backend.left_out import Coding, Placed, gradient_by_torch, left_out_gradient
+from hck.backend.random import Random
+from hck.backend.repeated import repeat, window
 from hck.branches.ridge import ridge
 from hck.errors import NumericalWarning
 from hck.hierarchy.blueprint import Blueprint
@@ -15,7 +16,11 @@ from hck.hierarchy.factor import Factor
 from hck.hierarchy.smooth import Weights, smooth_down
 from hck.kernels import Gaussian, InverseMultiquadric, Matern, kernel_names, make_kernel
 from hck.kernels.stationary import evaluate
-from hck.points import DensePoints, KernelBlocks, cross
+from hck.points import DensePoints, KernelBlocks, as_points, cross
+from hck.selection import Observations
+from hck.selection.learning import Lesson
+from hck.selection.metric import Metric, learn_metrics
+from hck.selection.neighbourhoods import Neighbourhoods
 from hck.settings import Settings
 
 pytestmark = [
@@ -198,23 +203,56 @@ def test_repeated_points_without_jitter_on_the_gpu():
     assert torch.isfinite(extension.weights).all()
 
 
-@both_types
+@pytest.mark.parametrize("times", [0, 1, 3, 4, 50])
+def test_steps_that_are_recorded(times):
+    """What changes in place is the same as by taking each step, and may be read at once."""
+    device = torch.device("cuda")
+    x, count = normal(50, 50).cuda(), torch.zeros(1, dtype=torch.int64, device=device)
+    weights, state = (
+        torch.arange(50.0, dtype=x.dtype, device=device),
+        torch.ones(50, 1, dtype=x.dtype, device=device),
+    )
+
+    def step():
+        part = window(x, count % 40, 10)
+        state.mul_(0.5).add_(weights[count % 50] * (part.mT @ torch.ones_like(part[:, :1])))
+        count.add_(1)
+
+    repeat(step, times, device)
+    slow = torch.ones(50, 1, dtype=x.dtype)
+    for i in range(times):
+        slow = 0.5 * slow + i % 50 * x[i % 40 : i % 40 + 10].sum(0)[:, None].cpu()
+    assert int(count) == times
+    torch.testing.assert_close(state.cpu(), slow, rtol=1e-10, atol=1e-10)
+
+
+def test_steps_that_cannot_be_recorded():
+    """They look at a value, which is to wait for the device."""
+    total = torch.zeros(1, device="cuda")
+
+    def step():
+        total.add_(1.0 if float(total) >= 0 else 0.0)
+
+    repeat(step, 10, total.device)
+    assert float(total) == 10
+
+
+@pytest.mark.parametrize("form", ["each", "matrix"])
 @pytest.mark.parametrize("classes", [0, 3])
-def test_gradients_that_are_recorded(classes, dtype):
-    """Sets of one shape, then of another, then of the first again; what was returned stays as it was."""
-    gradient, formulas = left_out_gradient(torch.device("cuda")), [Matern(nu=nu).formula for nu in (0.5, 2.5)]
-    coding = Coding(torch.zeros(classes, dtype=dtype), torch.ones(classes, dtype=dtype)) if classes else None
-    there = Coding(coding.low.cuda(), coding.span.cuda()) if coding else None
-    found, expected = [], []
-    for seed, m in enumerate([40, 40, 40, 30, 30, 30, 40, 40]):
-        z, noise = normal(2, m, 3, dtype=dtype, seed=seed), torch.full((2, m), 1.5, dtype=dtype)
-        y, levels = normal(2, m, max(classes, 1), dtype=dtype), torch.full((2, 3), 0.5 + seed, dtype=dtype)
-        if classes:
-            y = torch.nn.functional.one_hot(torch.arange(2 * m) % classes, classes).to(dtype).view(2, m, -1)
-        sent = (each.cuda() for each in (levels, z, y, noise))
-        found.append(gradient(Placed(formulas, *sent, there)))
-        expected.append(gradient_by_torch(Placed(formulas, levels, z, y, noise, coding)))
-    for one, other in zip(found, expected, strict=True):
-        for here, slow in zip(one, other, strict=True):
-            limit = 1e5 * torch.finfo(dtype).eps * slow.abs().max()
-            torch.testing.assert_close(here.cpu(), slow, rtol=0, atol=float(limit))
+def test_metrics_are_learned_as_on_the_cpu(form, classes):
+    x = normal(3000, 3)
+    y = x[:, :1].sin()
+    if classes:
+        y = torch.nn.functional.one_hot((3 * x[:, 0]).long() % classes, classes).double()
+    starts = [
+        Metric(name, torch.full((3,), 0.5, dtype=x.dtype), mixed=mixed)
+        for name in ("matern12", "rational_quadratic")
+        for mixed in (False, True)
+    ]
+    found = []
+    for device in ("cpu", "cuda"):
+        near = Neighbourhoods.of(Observations(as_points(x.to(device)), y), Random(0), bool(classes))
+        found.append(learn_metrics(starts, Lesson(form, 40), near))
+    for here, there in zip(*found, strict=True):
+        torch.testing.assert_close(there.matrix.cpu(), here.matrix, rtol=1e-4, atol=1e-6)
+        assert there.alpha == pytest.approx(here.alpha, rel=1e-4)

@@ -7,7 +7,8 @@ import torch
 from hck.backend.random import Random
 from hck.points import as_points
 from hck.selection import Observations
-from hck.selection.metric import Lesson, Metric, _learn, learn_metrics
+from hck.selection.learning import Lesson
+from hck.selection.metric import Metric, _learn, learn_metrics
 from hck.selection.neighbourhoods import Neighbourhoods, placed, regions, squared_lengths
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -27,7 +28,7 @@ def test_neighbourhoods_are_the_nearest_points():
     x = RNG.normal(size=(500, 3))
     near = neighbourhoods(x, x[:, :1])
     metric = tensor([[1.0, 0.1, 3.0], [1.0, 1.0, 1.0]])
-    rows = near.near(3, metric, 40)
+    rows = near.near(torch.tensor([3]), metric, 40)
     for each, found in zip(metric, rows, strict=True):
         nearest = ((near.x[3] - near.x) * each).square().sum(-1).argsort()[:40]
         assert set(nearest.tolist()) == set(found.tolist())
@@ -44,8 +45,8 @@ def test_points_from_everywhere():
     x = np.linspace(0, 1, 1000)[:, None]
     near = neighbourhoods(x, x)
     centres, anywhere = near.draws(3, 100)
-    assert len(set(centres)) == 3
-    for centre, rows in zip(centres, anywhere, strict=True):
+    assert len(set(centres.tolist())) == 3
+    for centre, rows in zip(centres[:, None], anywhere, strict=True):
         (close,) = near.near(centre, tensor([[1.0]]), 100)
         spread = [float(near.x[some].max() - near.x[some].min()) for some in (close, rows)]
         assert spread[0] < 0.25 < 0.8 < spread[1]

@@ -15,8 +15,9 @@ what a kernel gets wrong but predictions do not need. With q = ∂ℓ/∂e and q
 and with H = scale G ∘ ∂k/∂r² the gradient by the places Z is 4 (diag(H 1) − H) Z.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TypeAlias
 
 import torch
@@ -57,7 +58,7 @@ def left_out_gradient(device: torch.device) -> Gradient:
     """A function that returns the gradient of each set's loss, per value of y.
 
     By the places (sets, m, k), and by the logarithms of the levels (sets, 3); 0 where K is not positive
-    definite. It is for many sets of one shape, one after another, whose work some devices record.
+    definite.
     """
     return kind_of(device).machine().left_out_gradient()
 
@@ -66,15 +67,16 @@ def gradient_by_torch(sets: Placed) -> tuple[Tensor, Tensor]:
     """The same, on any device."""
     z, noise, formulas = sets.z, sets.noise, sets.formulas
     s, (scale, level, shape) = _distances(z, formulas), sets.levels[..., None, None].unbind(1)
-    values, slopes, shape_slopes = zip(*map(_with_slopes, formulas, s, shape), strict=True)
-    matrix = torch.stack(values).mul_(scale)
+    found = [_with_slopes(formulas[part.start], s[part], shape[part]) for part in _alike(formulas)]
+    values, slopes, shape_slopes = map(torch.cat, zip(*found, strict=True))
+    matrix = values * scale
     matrix.diagonal(dim1=1, dim2=2).add_(level[:, 0] * noise)
     factor, known = try_factor_(matrix)
     weight = _by_matrix(inverse(factor), sets)
     by_noise = (weight.diagonal(dim1=1, dim2=2) * noise).sum(1) * level[:, 0, 0]
-    by_scale = (weight * torch.stack(values)).sum((1, 2)) * scale[:, 0, 0]
-    by_shape = (weight * torch.stack(shape_slopes)).sum((1, 2)) * (scale * shape)[:, 0, 0]
-    weight.mul_(torch.stack(slopes)).mul_(scale)
+    by_scale = (weight * values).sum((1, 2)) * scale[:, 0, 0]
+    by_shape = (weight * shape_slopes).sum((1, 2)) * (scale * shape)[:, 0, 0]
+    weight.mul_(slopes).mul_(scale)
     by_place = 4 * (weight.sum(2, keepdim=True) * z - weight @ z)
     for i, formula in enumerate(formulas):
         if formula.manhattan:
@@ -82,6 +84,15 @@ def gradient_by_torch(sets: Placed) -> tuple[Tensor, Tensor]:
     known, share = known[:, None], 1 / sets.y[0].numel()
     by_level = torch.stack([by_scale, by_noise, by_shape], 1)
     return (by_place * share).where(known[..., None], 0), (by_level * share).where(known, 0)
+
+
+def _alike(formulas: list[Formula]) -> Iterator[slice]:
+    """Sets one after another that have one formula."""
+    start = 0
+    for _, same in groupby(formulas):
+        stop = start + len(list(same))
+        yield slice(start, stop)
+        start = stop
 
 
 def _by_matrix(p: Tensor, sets: Placed) -> Tensor:

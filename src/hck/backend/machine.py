@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hck.backend.cuts import Directions, Halvings
     from hck.backend.kernels import DenseCross
     from hck.backend.left_out import Gradient
+    from hck.backend.repeated import Step
     from hck.backend.steps import Steps
 
 
@@ -92,6 +93,15 @@ class Machine:
         from hck.backend.left_out import gradient_by_torch
 
         return gradient_by_torch
+
+    def repeat(self, step: "Step", times: int, device: torch.device) -> None:
+        """See `hck.backend.repeated.repeat`."""
+        for _ in range(times):
+            step()
+
+    def window(self, x: Tensor, first: Tensor, count: int) -> Tensor:
+        """See `hck.backend.repeated.window`."""
+        return x[first + torch.arange(count, device=x.device)]
 
     def project(self, x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
         """See `hck.backend.cuts.project`."""

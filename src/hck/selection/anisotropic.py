@@ -16,8 +16,9 @@ from hck.kernels import make_kernel
 from hck.points import DensePoints
 from hck.selection.candidate import Candidate
 from hck.selection.contest import Comparison, Contest
+from hck.selection.learning import Lesson
 from hck.selection.likelihood import start_lengthscales
-from hck.selection.metric import Lesson, Metric, learn_metrics
+from hck.selection.metric import Metric, learn_metrics
 from hck.selection.neighbourhoods import Neighbourhoods
 from hck.selection.observations import Observations
 from hck.selection.tuning import tune
@@ -28,6 +29,7 @@ MOST_LENGTHSCALES = 256
 MOST_ROWS = 128  # features of which a matrix is learned as they are
 _DIRECTIONS = 64  # of more features
 _SAMPLE = 4000  # points by which directions are found
+_FLAT = 1e-10  # of the largest variance: what rounding leaves of none
 _RATE, _MATRIX_RATE = 0.15, 0.015
 
 
@@ -117,8 +119,14 @@ def principal(points: DensePoints, unit: float | Tensor) -> Tensor:
     count = min(len(points), _SAMPLE)
     every = torch.linspace(0, len(points) - 1, count, dtype=torch.float64, device=points.device).long()
     x = points.x[every].double().cpu() * unit
-    _, vectors = torch.linalg.eigh(torch.cov(x.T))
-    found = vectors[:, -_DIRECTIONS:].flip(1)
+    x = x - x.mean(0)
+    if len(x) < x.shape[1]:
+        values, vectors = (each[..., -_DIRECTIONS:] for each in torch.linalg.eigh(x @ x.T))
+        there = values > _FLAT * values[-1]
+        found = x.T @ vectors[:, there] / values[there].sqrt()
+    else:
+        found = torch.linalg.eigh(x.T @ x)[1][:, -_DIRECTIONS:]
+    found = found.flip(1)
     return found * (unit[:, None] if isinstance(unit, Tensor) and unit.ndim else unit)
 
 

@@ -1,13 +1,13 @@
 """Sets of near points, which show what a random sample has lost: the data at their full density."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from hck.backend.left_out import Coding
 from hck.backend.random import Random
+from hck.backend.repeated import window
 from hck.kernels import Gaussian
 from hck.partition import make_tree
 from hck.points import DensePoints, Points
@@ -23,7 +23,8 @@ class Neighbourhoods:
     x: Tensor  # (n, d), as float64
     y: Tensor  # (n, columns)
     noise: Tensor  # (n,): relative to that of the others
-    regions: list[slice]
+    starts: Tensor  # rows at which regions begin
+    widest: int  # points of the largest region; a smaller one has some of the next
     random: Random
     coding: Coding | None = None  # of classes
 
@@ -33,35 +34,35 @@ class Neighbourhoods:
         points, device = data.points, data.points.device
         assert isinstance(points, DensePoints)
         parts = regions(points, max(2048, _REGION // points.n_features), random.child(0))
-        order, ends = torch.cat(parts), [0]
-        for part in parts:
-            ends.append(ends[-1] + len(part))
+        order, sizes = torch.cat(parts), torch.tensor([len(part) for part in parts])
         y = data.columns.to(device, torch.float64)
         noise = y.new_ones(len(y)) if data.noise is None else data.noise.to(y)
         return cls(
             points.x[order].double(),
             y[order],
             noise[order],
-            [slice(*pair) for pair in pairwise(ends)],
+            (sizes.cumsum(0) - sizes).to(device),
+            int(sizes.max()),
             random.child(1),
             Coding(y.amin(0), y.amax(0) - y.amin(0)) if of_classes else None,
         )
 
-    def draws(self, steps: int, size: int) -> tuple[list[int], Tensor]:
+    def draws(self, steps: int, size: int) -> tuple[Tensor, Tensor]:
         """For each step a row, to take its neighbourhood, and some rows (steps, size) from anywhere."""
         n, device = len(self.x), self.x.device
-        centres = self.random.child(0).integers(n, steps, torch.device("cpu")).tolist()
+        centres = self.random.child(0).integers(n, steps, torch.device("cpu")).to(device)
         return centres, self.random.child(1).integers(n, steps * size, device).view(steps, size)
 
-    def near(self, centre: int, metric: Tensor, size: int) -> Tensor:
+    def near(self, centre: Tensor, metric: Tensor, size: int) -> Tensor:
         """Rows (metrics, size): the points of a region that are nearest to one of them, by each metric.
 
-        Metrics are (metrics, d) or (metrics, d, k); features are multiplied by them.
+        The one is a row (1,), and `size` at most the points of a region. Metrics are (metrics, d) or
+        (metrics, d, k); features are multiplied by them. Nothing waits for a device.
         """
-        region = next(part for part in self.regions if part.start <= centre < part.stop)
-        away = squared_lengths(self.x[region] - self.x[centre], metric)
-        size = min(size, region.stop - region.start)
-        return torch.topk(away, size, largest=False, sorted=False).indices + region.start
+        region = torch.searchsorted(self.starts, centre, right=True) - 1
+        first = self.starts[region].clamp_(max=len(self.x) - self.widest)
+        away = squared_lengths(window(self.x, first, self.widest) - self.x[centre], metric)
+        return torch.topk(away, size, largest=False, sorted=False).indices + first
 
 
 def placed(x: Tensor, metric: Tensor) -> Tensor:

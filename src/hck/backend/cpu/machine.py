@@ -40,6 +40,9 @@ class CPU(Machine):
     def left_out_gradient(self) -> Gradient:
         return lambda sets: _left_out(sets.z.itemsize).gradient(sets)
 
+    def window(self, x: Tensor, first: Tensor, count: int) -> Tensor:
+        return x.narrow(0, int(first), count)
+
     def project(self, x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
         return _halving().project(x, rows, directions, which)
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from hck.backend.kernels import DenseCross
-from hck.backend.left_out import Gradient
 from hck.backend.machine import Algebra, Machine
+from hck.backend.repeated import Step
 from hck.backend.torch import TorchAlgebra
 
 _MOST_FEATURES = 256  # beyond, distances are a matrix product's work
@@ -58,10 +58,10 @@ class CUDA(Machine):
 
         kernels.evaluate(cross, upper, out)
 
-    def left_out_gradient(self) -> Gradient:
-        from hck.backend.cuda.replay import Replayed
+    def repeat(self, step: Step, times: int, device: torch.device) -> None:
+        from hck.backend.cuda.replay import repeat
 
-        return Replayed()
+        repeat(step, times, device)
 
     def project(self, x: Tensor, rows: Tensor, directions: Tensor, which: Tensor) -> Tensor:
         if not has_triton():

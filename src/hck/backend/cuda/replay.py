@@ -1,66 +1,39 @@
-"""Gradients by torch, recorded and played back: a GPU waits for their two hundred commands otherwise."""
+"""A step that is taken many times, recorded and played back: a GPU waits for its commands otherwise."""
 
 import threading
-from dataclasses import replace
-from typing import TypeAlias
 
 import torch
-from torch import Tensor
 
-from hck.backend.left_out import Placed, gradient_by_torch
+from hck.backend.repeated import Step
 
-_Shape: TypeAlias = tuple[object, ...]
+_FEW = 3  # steps, for which recording does not pay
 _recording = threading.Lock()  # one at a time
 
 
-class Replayed:
-    """`gradient_by_torch` of sets of one shape, one after another.
+def repeat(step: Step, times: int, device: torch.device) -> None:
+    """The first are taken command by command, which also compiles them; a CUDA graph takes the others.
 
-    The first are worked on command by command, the second while a CUDA graph is recorded, which works on the
-    others. Where nothing can be recorded, all are worked on command by command.
+    Where nothing can be recorded, all are taken command by command.
     """
-
-    def __init__(self) -> None:
-        self._shape: _Shape | None = None
-        self._record: _Record | None = None
-        self._can_record = True
-
-    def __call__(self, sets: Placed) -> tuple[Tensor, Tensor]:
-        if _shape_of(sets) != self._shape:
-            self._shape, self._record = _shape_of(sets), None
-            return gradient_by_torch(sets)  # which also compiles what it needs
-        if self._record is None and self._can_record:
-            try:
-                self._record = _Record(sets)
-            except RuntimeError:
-                self._can_record = False
-        return gradient_by_torch(sets) if self._record is None else self._record.play(sets)
+    first = min(times, _FEW)
+    for _ in range(first):
+        step()
+    if times == first:
+        return
+    with torch.cuda.device(device):
+        graph = _recorded(step)
+        take = step if graph is None else graph.replay
+        for _ in range(times - first):
+            take()
+        torch.cuda.current_stream().synchronize()  # the graph goes, and its memory
 
 
-class _Record:
-    """The commands for sets of one shape, with memory for what they are given and for what they find."""
-
-    def __init__(self, sets: Placed) -> None:
-        self.given = replace(sets, **{name: value.clone() for name, value in _numbers(sets).items()})
-        self.graph = torch.cuda.CUDAGraph()
+def _recorded(step: Step) -> torch.cuda.CUDAGraph | None:
+    graph = torch.cuda.CUDAGraph()
+    try:
         # "thread_local": other threads may use the GPU meanwhile
-        commands = torch.cuda.graph(self.graph, capture_error_mode="thread_local")
-        with _recording, torch.cuda.device_of(sets.z), commands:
-            self.found = gradient_by_torch(self.given)
-
-    def play(self, sets: Placed) -> tuple[Tensor, Tensor]:
-        for name, value in _numbers(sets).items():
-            getattr(self.given, name).copy_(value)
-        self.graph.replay()
-        by_place, by_level = self.found
-        return by_place.clone(), by_level.clone()
-
-
-def _numbers(sets: Placed) -> dict[str, Tensor]:
-    return {"levels": sets.levels, "z": sets.z, "y": sets.y, "noise": sets.noise}
-
-
-def _shape_of(sets: Placed) -> _Shape:
-    """What is recorded: whatever is not given anew each time."""
-    sizes = [(value.shape, value.dtype, value.device) for value in _numbers(sets).values()]
-    return *sizes, *sets.formulas, id(sets.coding)
+        with _recording, torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            step()
+    except RuntimeError:
+        return None
+    return graph
