@@ -99,6 +99,12 @@ class Stationary(Kernel):
         other.metric = None if self.metric is None else self.metric.detach()
         return other
 
+    def where_placed(self: S) -> S:
+        """The kernel of points that are placed for this one."""
+        other = self._with({"lengthscale": self.unit})
+        other.metric = None
+        return other
+
     @property
     def has_spectral_density(self) -> bool:
         """Whether it is known, so that there are frequencies to draw."""

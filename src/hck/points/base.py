@@ -19,6 +19,7 @@ PointsLike: TypeAlias = Any  # Points, an array, a sparse matrix, or a sequence 
 Evaluate: TypeAlias = Callable[[Block, Block], Tensor]  # values between two blocks of points
 
 _PLACING = Lock()
+_REMEMBERED = ("_placed", "reach", "in_span")  # is not pickled
 
 
 class Points(ABC):
@@ -143,9 +144,7 @@ class VectorPoints(Points):
         return None if known is None or known[0] != state else known[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            name: value for name, value in self.__dict__.copy().items() if name not in ("_placed", "reach")
-        }
+        return {name: value for name, value in self.__dict__.copy().items() if name not in _REMEMBERED}
 
 
 def check_same_kind(left: Points, right: Points) -> None:

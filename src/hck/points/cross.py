@@ -74,6 +74,12 @@ def self_values(kernel: Kernel, points: Points, blocks: Blocks) -> Tensor:
     tensor([[3., 3.],
             [3., 0.]], dtype=torch.float64)
     """
+    profile = kernel.profile() if isinstance(points, VectorPoints) else None
+    if profile is not None and not isinstance(profile.amplitude, Tensor):
+        values = torch.full(
+            blocks.index.shape, float(profile.amplitude), dtype=points.dtype, device=points.device
+        )
+        return values if blocks.full else values * blocks.mask
     singles = Blocks(blocks.index.reshape(-1, 1), blocks.full)
     return cross(kernel, points, singles, points, singles).reshape(blocks.index.shape)
 

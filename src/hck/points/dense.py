@@ -9,10 +9,12 @@ from hck.backend.blocks import Blocks
 from hck.backend.caches import cached_property
 from hck.backend.checks import check_floats, require
 from hck.backend.parallel import chunks
+from hck.kernels.placement import Placement
 from hck.points.base import Evaluate, Points, VectorPoints, equal_weights, mask
 
 _CHUNK = 2**17  # numbers gathered at once: about what a cache holds
 _AT_ONCE = 2**26  # kernel values
+_WIDE = 256  # features at least
 
 
 class DensePoints(VectorPoints):
@@ -55,6 +57,25 @@ class DensePoints(VectorPoints):
     def reach(self) -> float:
         low, high = torch.aminmax(self.x.detach()) if self.x.numel() else (0.0, 0.0)
         return max(-float(low), float(high))
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are many more features than points."""
+        n, d = self.x.shape
+        return d >= max(_WIDE, 2 * n)
+
+    def narrow(self, placement: Placement | None) -> VectorPoints:
+        """Points at the same distances as where these are placed, with as many features as points at most.
+
+        Without gradients.
+        """
+        placed = self.placed(placement)
+        return placed.in_span if isinstance(placed, DensePoints) and placed.is_wide else placed
+
+    @cached_property
+    def in_span(self) -> "DensePoints":
+        """Points by their coordinates in a basis of the space that they span."""
+        return DensePoints(torch.linalg.qr(self.x.detach().mT, mode="r").R.mT)
 
     @property
     def nbytes(self) -> int:

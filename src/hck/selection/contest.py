@@ -14,6 +14,7 @@ from hck.hierarchy.blueprint import Blueprint
 from hck.hierarchy.kernel import HierarchicalKernel
 from hck.hierarchy.leave_one_out import LeftOut
 from hck.kernels import Kernel
+from hck.kernels.stationary import Stationary
 from hck.points import DensePoints, Points, VectorPoints
 from hck.preparation.ties import Ties
 from hck.selection.candidate import Shape
@@ -46,21 +47,34 @@ class Comparison:
     def trees(self, kernel: Kernel) -> list[Blueprint]:
         """Trees in the kernel's metric."""
         points, settings = self.some.points, self.settings
+        if wide := self._wide(kernel):
+            points, kernel = wide[0].narrow(wide[1].placement), wide[1].where_placed()
+        kernel = kernel.to(points.device, points.dtype)
         kind = settings.approximation if settings.approximation in FLAT else "hierarchical"
         settings = for_other_points(replace(settings, approximation=kind, verbose=False), points)
-        kernel = kernel.to(points.device, points.dtype)
         made = partial(make_blueprint, kernel, points, settings)
         return list(parallel_map(made, self.seeds, points.device))
 
     def matrices(self, trees: list[Blueprint], kernel: Kernel) -> list[HierarchicalKernel]:
         """A kernel on trees that were made for another of the same metric."""
         points, jitter = self.some.points, self.settings.jitter
+        if wide := self._wide(kernel):
+            kernel = wide[1].where_placed()
         kernel = kernel.to(points.device, points.dtype)
 
         def of(tree: Blueprint) -> HierarchicalKernel:
             return HierarchicalKernel.of(tree.with_kernel(kernel, jitter))
 
         return list(parallel_map(of, trees, points.device))
+
+    def _wide(self, kernel: Kernel) -> tuple[DensePoints, Stationary] | None:
+        """Points that have far more features than they are, and the kernel, if distances are all it needs."""
+        points = self.some.points
+        if not isinstance(points, DensePoints) or not points.is_wide:
+            return None
+        if not isinstance(kernel, Stationary) or kernel.formula.manhattan:
+            return None
+        return points, kernel
 
     @torch.no_grad()
     def predicted(self, matrices: list[HierarchicalKernel], alpha: float) -> np.ndarray | None:

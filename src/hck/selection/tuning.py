@@ -6,6 +6,7 @@ import numpy as np
 
 from hck.hierarchy.kernel import HierarchicalKernel
 from hck.kernels import Kernel
+from hck.kernels.stationary import Stationary
 from hck.selection.candidate import Candidate
 from hck.selection.contest import Comparison
 
@@ -26,7 +27,7 @@ def tune(comparison: Comparison, candidate: Candidate, tries: int, ridge_too: bo
     def at(i: int, j: int) -> float:
         if (i, j) not in losses and len(losses) < tries:
             if i not in matrices:
-                matrices[i] = comparison.matrices(trees, stretched(candidate.kernel, _SCALE**i))
+                matrices[i] = comparison.matrices(trees, _of_placed(candidate.kernel, _SCALE**i))
             losses[i, j] = comparison.loss_of(matrices[i], candidate.alpha * _RIDGE**j)
         return losses.get((i, j), np.inf)
 
@@ -71,6 +72,14 @@ def tune_ridge(comparison: Comparison, candidate: Candidate, factors: tuple[floa
             break
         found = beyond
     return found
+
+
+def _of_placed(kernel: Kernel, factor: float) -> Kernel:
+    """The same as stretched, for points that were placed for the kernel."""
+    other = stretched(kernel, factor)
+    if isinstance(kernel, Stationary) and isinstance(other, Stationary):
+        return kernel.alongside(other, factor)
+    return other
 
 
 def stretched(kernel: Kernel, factor: float) -> Kernel:

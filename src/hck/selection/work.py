@@ -139,8 +139,9 @@ def final_shape(given: Given, settings: Settings, points: Points, limits: Limits
     if leaf_size is not None:
         several = 8 if leaf_size < n else 1
         return Shape(n_trees or several, leaf_size, max(1, min(leaf_size, n) // _RATIO))
-    single = kind_of(points.device).single_matrix
     d, memory = points.values_per_point or UNKNOWN, limits.memory / points.dtype.itemsize
+    # Where kernel values are most of the work, a single leaf has no more of it than many trees.
+    single = 1.0 if d >= n else kind_of(points.device).single_matrix
     return forest_shape((n, d), Limits(limits.work, memory), n_trees, single)
 
 
