@@ -1,6 +1,7 @@
 """The errors and warnings that are hck's own."""
 
 __all__ = [
+    "FitTimeWarning",
     "ModelFileError",
     "NoGradientError",
     "NotPositiveDefiniteError",
@@ -84,4 +85,22 @@ class NumericalWarning(UserWarning):
     ...     _ = HCKRegressor("gaussian", lengthscale=1.0, alpha=0.0, rank=8).fit(X, np.ones(8))
     >>> caught[0].category
     <class 'hck.errors.NumericalWarning'>
+    """
+
+
+class FitTimeWarning(UserWarning):
+    """A fit took much longer than the seconds of its `fit_time`.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from hck import HCKRegressor
+    >>> from hck.errors import FitTimeWarning
+    >>> X = np.random.default_rng(0).normal(size=(5000, 20))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = HCKRegressor(fit_time=1e-6, n_trees=8, leaf_size=512, rank=64).fit(X, X[:, 0])
+    >>> caught[-1].category is FitTimeWarning
+    True
     """

@@ -232,7 +232,10 @@ def test_as_a_program(files):
     """Quiet where it is piped: nothing but the result on stdout, nothing on stderr."""
     command = [sys.executable, "-m", "hck.cli", "fit", "train.csv", "--target", "price"]
     done = subprocess.run(
-        [*command, "--fit-time", "0.2", "--out", "model", "--json"], cwd=files, capture_output=True, text=True
+        [*command, "--fit-time", "fast", "--out", "model", "--json"],
+        cwd=files,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0
     assert done.stderr == ""
@@ -242,7 +245,7 @@ def test_as_a_program(files):
 @pytest.mark.skipif(os.name != "posix", reason="pipes that nobody reads are told of by POSIX systems")
 def test_nobody_reads(files):
     """A pipe that is closed is no mistake, since the work is done."""
-    fitted = f"{sys.executable} -m hck.cli fit train.csv --target price --fit-time 0.2 --out model --json"
+    fitted = f"{sys.executable} -m hck.cli fit train.csv --target price --fit-time fast --out model --json"
     done = subprocess.run(
         ["bash", "-c", f"{fitted} | true; echo ${{PIPESTATUS[0]}}"], cwd=files, capture_output=True, text=True
     )

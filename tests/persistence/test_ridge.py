@@ -110,7 +110,7 @@ def test_kernels(again, kernel):
 
 
 def test_everything_chosen(again):
-    model = HCKRegressor(fit_time=0.5, leaf_size=100, random_state=np.int64(3)).fit(X, Y)
+    model = HCKRegressor(fit_time="fast", leaf_size=100, random_state=np.int64(3)).fit(X, Y)
     found = again(model)
     assert len(found.forest_.members) == 8
     same(found.predict(NEW), model.predict(NEW))

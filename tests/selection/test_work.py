@@ -104,3 +104,28 @@ def test_what_is_trained_fits_into_the_time_that_is_left(seconds):
     shape = shape_of(Given("auto"), contest)
     assert shape.n_trees == 8
     assert 0.3 * seconds < forest_work(50_000, 4, shape) / contest.pace < seconds
+
+
+def test_few_seconds_leave_fewer_trees_rather_than_tiny_leaves():
+    rng = np.random.default_rng(0)
+    data = Observations(as_points(rng.uniform(size=(50_000, 4))), torch.zeros(50_000, 1))
+    trees = []
+    for seconds in (0.1, 0.5, 5.0):
+        limits = Limits(allowed_work(seconds, 50_000, CPU), deadline=time.perf_counter() + seconds)
+        loss = SquaredError(np.zeros((50_000, 1)))
+        contest = Contest(data, loss, Settings(rank=1), limits, np.random.RandomState(0), pace=5e10)
+        shape = shape_of(Given("auto"), contest, passes=4.0)
+        assert shape.leaf_size >= 128 or shape.n_trees == 1
+        assert shape_of(Given("auto", n_trees=8), contest).n_trees == 8
+        trees.append(shape.n_trees)
+    assert trees[0] == 1 < trees[-1] == 8
+    assert trees == sorted(trees)
+
+
+def test_a_part_of_the_time():
+    now = time.perf_counter()
+    limits = Limits(1.0, deadline=now + 100, begin=now)
+    assert limits.allow(40, by=0.5)
+    assert not limits.allow(60, by=0.5)
+    assert limits.allow(60)
+    assert Limits(1.0).allow(1e9, by=0.1)

@@ -16,6 +16,7 @@ from hck.estimators.intervals import classification_errors, errors_of
 from hck.estimators.online_ridge import OnlineRidge
 from hck.estimators.parameters import Predictions, Weights, described
 from hck.estimators.penalised import check_loss_of_classes, problems_of_classes, refuse_zero
+from hck.estimators.promise import keeps_time
 from hck.estimators.ridge import NOTHING_LEFT_OUT, SAVED
 from hck.estimators.slopes import forest_slopes
 from hck.estimators.training import Fitted
@@ -91,6 +92,7 @@ class HCKClassifier(ClassifierMixin, OnlineRidge):
         require(found == columns, f"classes_ are {count}, but the model has {found} columns")
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @keeps_time
     def fit(self, X: PointsLike, y: TargetsLike, sample_weight: Weights = None) -> "HCKClassifier":
         """Train.
 

@@ -19,6 +19,7 @@ from hck.estimators.base import MOST_TREES, HCKEstimator, device_of
 from hck.estimators.online_process import OnlineProcessEstimator, check_variances, raw_coefficients
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
 from hck.estimators.process_learning import Bounds
+from hck.estimators.promise import keeps_time
 from hck.estimators.updating import check_updatable, start_anew
 from hck.hierarchy.blueprint import mean_variance
 from hck.hierarchy.extremes import extremes, warn_of_rounding
@@ -185,6 +186,7 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
     # Training ---------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @keeps_time
     def fit(
         self, X: PointsLike, y: TargetsLike, noise_variance: Weights = None
     ) -> "HCKGaussianProcessRegressor":

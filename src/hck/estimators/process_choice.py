@@ -1,7 +1,6 @@
 """What a Gaussian process chooses for itself: kernel, metric, noise and sizes, within a budget of work."""
 
 import math
-import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from hck.backend.memory import resolve_budget
 from hck.estimators.base import HCKEstimator
+from hck.estimators.promise import deadline
 from hck.estimators.training import draw_in, scale
 from hck.kernels import Kernel
 from hck.kernels.stationary import Stationary
@@ -31,6 +31,7 @@ _RANK = 128  # of trees that parameters are learned on by likelihood, where none
 _LEARNED_ON = (2000, 20_000)  # points: the fewest and the most that parameters are learned on by likelihood
 _TREES = 8  # whose factorizations are kept at the same time
 _PART = 0.7  # of the work, for training; as in `hck.selection.auto`
+_PASSES = 1.5  # times as long as of ridge regression training takes, with variances
 
 
 @dataclass(frozen=True)
@@ -100,9 +101,8 @@ class ProcessChoice(HCKEstimator):
     def _limits(self, points: Points) -> Limits:
         """What choosing may take, and training as much again."""
         device, trees = points.device, self._sizes().n_trees or _TREES
-        seconds = math.inf if isinstance(self.fit_time, str) else float(self.fit_time)
-        work, deadline = allowed_work(self.fit_time, len(points), device), time.perf_counter() + seconds
-        return Limits(work / 2, resolve_budget(self.memory_budget, device) / trees, deadline)
+        memory = resolve_budget(self.memory_budget, device) / trees
+        return Limits(allowed_work(self.fit_time, len(points), device) / 2, memory, deadline(self.fit_time))
 
     def _final_shape(self, points: Points) -> Shape:
         """The size of the forest, where parameters are learned by likelihood or given."""
@@ -145,7 +145,7 @@ class ProcessChoice(HCKEstimator):
         with torch.no_grad():
             scaled = draw_in(scaled, points, self._sizes(), contest)
             contest.data = replace(here, points=scaled.points)
-            found = select(self._sizes(), contest, scaled.units)
+            found = select(self._sizes(), contest, scaled.units, _PASSES)
             shape = self._exact_if_small(found.shape, points, limits.memory)
             seeds = rng.randint(2**31 - 1, size=int(shape.n_trees)).tolist()
             size = kernel_variance(contest, found.kernel, found.alpha)

@@ -36,6 +36,7 @@ from hck.estimators.penalised import (
     refuse_zero,
     stand_in,
 )
+from hck.estimators.promise import keeps_time
 from hck.estimators.ridge import SAVED
 from hck.estimators.slopes import chained, forest_slopes
 from hck.estimators.updating import check_targets, check_updatable, still_held
@@ -138,6 +139,7 @@ class HCKRegressor(RegressorMixin, OnlineRidge):
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @keeps_time
     def fit(self, X: PointsLike, y: TargetsLike, sample_weight: Weights = None) -> "HCKRegressor":
         """Train.
 

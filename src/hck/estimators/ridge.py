@@ -1,7 +1,5 @@
 """Kernel ridge regression for any targets: what the regressor and the classifier share."""
 
-import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -28,6 +26,7 @@ from hck.conformal import LeftOutErrors
 from hck.estimators.base import MOST_TREES, HCKEstimator
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Predictions, Weights, assign
 from hck.estimators.penalised import Penalties, Problems, warn_unless_converged
+from hck.estimators.promise import deadline
 from hck.estimators.training import (
     Ensemble,
     Equations,
@@ -189,9 +188,7 @@ class RidgeEstimator(HCKEstimator):
         """Where what was not given is chosen."""
         n, device = len(data), data.points.device
         memory = resolve_budget(self.memory_budget, device)
-        seconds = math.inf if isinstance(self.fit_time, str) else float(self.fit_time)
-        work, deadline = allowed_work(self.fit_time, n, device), time.perf_counter() + seconds
-        limits = Limits(work / 2, memory, deadline)
+        limits = Limits(allowed_work(self.fit_time, n, device) / 2, memory, deadline(self.fit_time))
         settings = self._settings(Shape(1, self.leaf_size, 1))  # the rank is that of `_given`, or chosen
         return Contest(data, loss, settings, limits, rng, ties)
 

@@ -148,16 +148,14 @@ def left_out_means(code: np.ndarray, rest: np.ndarray, unit: np.ndarray | None =
     unit = np.arange(len(rest)) if unit is None else unit
     units, levels = int(unit.max()) + 1, int(code.max()) + 1
     fold = (np.random.default_rng(0).permutation(units) % min(_FOLDS, max(units, 2)))[unit]
-    total, count = _sums(code, rest, levels)
-    others = [_sums(code[fold == k], rest[fold == k], levels) for k in range(fold.max() + 1)]
+    folds, cell = int(fold.max()) + 1, fold * levels + code
+    part, few = (each.reshape(folds, levels, -1) for each in _sums(cell, rest, folds * levels))
+    total, count = part.sum(0), few.sum(0)
     spread = rest.var(0)
     scale = np.where(spread > 0, spread, 1.0)
 
     def left_out(prior: float) -> LeftOutMeans:
-        found = np.empty_like(rest)
-        for k, (part, some) in enumerate(others):
-            mine = fold == k
-            found[mine] = _drawn(total - part, count - some, prior)[code[mine]]
+        found = _drawn(total - part, count - few, prior).reshape(folds * levels, -1)[cell]
         return LeftOutMeans(found, prior, ((rest - found) ** 2 / scale).mean(1))
 
     tried = [left_out(prior) for prior in _PRIORS[::-1]]  # of equal ones the most careful

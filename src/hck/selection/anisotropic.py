@@ -4,6 +4,7 @@ Of many features a matrix is learned on their principal directions, in the units
 lengthscale.
 """
 
+import time
 from dataclasses import dataclass, replace
 
 import torch
@@ -31,6 +32,8 @@ _DIRECTIONS = 64  # of more features
 _SAMPLE = 4000  # points by which directions are found
 _FLAT = 1e-10  # of the largest variance: what rounding leaves of none
 _RATE, _MATRIX_RATE = 0.15, 0.015
+_LEARNED = 0.6  # of the time that may be over when metrics are learned
+_MATRIX_TAKES = 2.0  # times as long as lengthscales
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,11 @@ class Course:
         ]
         steps, fixed = max(100, effort.steps // 2), self.alpha is not None
         ties = self.contest.ties if directions is None else None
-        each = Lesson("each", steps, _RATE, effort.size, fixed, ties)
+        each, begin = Lesson("each", steps, _RATE, effort.size, fixed, ties), time.perf_counter()
         learned = learn_metrics(starts, each, near)
         found = self._tuned(learned, directions)
-        if not as_matrix or not effort.matrices:
+        matrix_takes = _MATRIX_TAKES * (time.perf_counter() - begin)
+        if not as_matrix or not effort.matrices or not self.contest.limits.allow(matrix_takes, by=_LEARNED):
             return _best_of_each(found)
         order = sorted(range(len(starts)), key=lambda i: found[i].loss)[: effort.matrices]
         starts = [replace(learned[i], mixed=mixed) for i in order for mixed in (False, True)]

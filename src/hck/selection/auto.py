@@ -28,12 +28,14 @@ from hck.selection.observations import Observations
 from hck.selection.tuning import tune_ridge
 from hck.selection.work import (
     OF_A_RANK,
+    REFINED,
     SCOUTING,
     UNKNOWN,
     Effort,
     exact_rows,
     final_shape,
     forest_work,
+    refining,
     tree_work,
 )
 
@@ -44,13 +46,16 @@ _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)  # the same, for a kernel
 _SCOUTS = 4000  # observations on which the ridge of a kernel that is given is looked for
 _PART = 0.7  # of the work that is left, since left-out values take as much again as this leaves
 _KEPT = 0.85  # of the time that is left, for which a forest is sized
+_MET = 0.7  # of the time that may be over when candidates have met
 _SMALLEST, _MEETING = 192, 768  # sizes of leaves where candidates meet
 _ENOUGH = 0.25  # of the observations, to meet on these alone
 _TREES = 4  # there: what a forest makes good, such as cuts through many features that matter, must not count
 _FEW = 2  # kernels that learn a metric for many features
 _WIDE, _HOPE = 0.5, 1.3  # a margin for which one kernel is asked first, and how near it has to come to that
 _BLENDED, _LIGHTEST = 3, 0.1  # candidates at most that share the trees, and the least weight of one
-_REFINED = 20_000  # observations on which the ridge of approximations without a tree is chosen
+
+_REFINING = (0.03, 0.1, 0.3, 1.0, 3.0)  # multiples of alpha there
+_LEAST = 128  # points of a leaf; where seconds are few, there are fewer trees rather than smaller leaves
 
 
 @dataclass(frozen=True)
@@ -70,14 +75,17 @@ def given_kernel(kernel: KernelLike, lengthscale: ArrayLike | None) -> Kernel | 
     return kernel if isinstance(kernel, str) and isinstance(lengthscale, str) else made
 
 
-def select(given: Given, contest: Contest, units: Units) -> Selection:
-    """Choose what is not given, with the limits of the contest; training may take as much again."""
+def select(given: Given, contest: Contest, units: Units, passes: float = 1.0) -> Selection:
+    """Choose what is not given, with the limits of the contest; training may take as much again.
+
+    It takes as long as so many ridge regressions.
+    """
     start, name = time.perf_counter(), str(contest.settings.approximation)
     if isinstance(given.kernel, Kernel) and given.alpha is not None:
-        shape = shape_of(given, contest)
+        shape = shape_of(given, contest, passes)
         return Selection(given.kernel, given.alpha, **asdict(shape), approximation=name)
     chosen = choose(contest, given.kernel, given.alpha, units)
-    best, notes, shape = chosen.best, chosen.notes, shape_of(given, contest)
+    best, notes, shape = chosen.best, chosen.notes, shape_of(given, contest, passes)
     if given.alpha is None and name in OF_A_RANK:
         best.alpha = _refine(best, contest, shape)
         notes.append(f"with this approximation: alpha {best.alpha:.3g}")
@@ -119,19 +127,30 @@ def share(blend: list[Candidate], shape: Shape, given: Given, contest: Contest) 
 
 
 def shape_of(given: Given, contest: Contest, passes: float = 1.0) -> Shape:
-    """The size of what is trained, which takes so many passes over a tree."""
+    """The size of what is trained; where seconds count, it takes as long as so many ridge regressions."""
     points, limits = contest.data.points, contest.limits
 
     def within(work: float) -> Shape:
-        return final_shape(given, contest.settings, points, replace(limits, work=work / passes))
+        return final_shape(given, contest.settings, points, replace(limits, work=work))
 
     work = _PART * limits.work
-    if contest.pace and limits.deadline < math.inf:
-        left = _KEPT * (limits.deadline - time.perf_counter()) * contest.pace
-        least, work = 0.2 * work, 4 * work
-        while work > least and passes * forest_work(len(points), _width(contest), within(work)) > left:
-            work /= 1.1
-    return within(work)
+    if not contest.pace or limits.deadline == math.inf:
+        return within(work)
+    left = _KEPT * (limits.deadline - time.perf_counter()) * contest.pace
+    if given.alpha is None and contest.settings.approximation in OF_A_RANK:
+        passes += len(_REFINING) * min(1.0, REFINED / len(points))
+
+    def fits(shape: Shape) -> bool:
+        return passes * forest_work(len(points), _width(contest), shape) <= left
+
+    for trees in (given.n_trees, *(() if given.n_trees else (4, 2, 1))):
+        given, part, least = replace(given, n_trees=trees), 4 * work, 0.01 * (trees or 8) * work
+        while part > least and not fits(within(part)):
+            part /= 1.1
+        shape = within(part)
+        if fits(shape) and (shape.leaf_size or _LEAST) >= min(_LEAST, len(points)):
+            break
+    return shape
 
 
 @interruptible
@@ -163,7 +182,8 @@ def choose(contest: Contest, kernel: str | Kernel, alpha: float | None, units: U
         found = _simplest_first(found, contest.margin, notes)
         blend = _blend(found, meeting, contest.margin)
     best = found[0]
-    if alpha is None:
+    met = time.perf_counter() - begin
+    if alpha is None and contest.limits.allow(met, by=_MET):
         few = blend or [best]
         refined, meeting = meet(contest, few, AROUND, 0.1 * len(few) * work)
         best, blend = refined[0], _blend(refined, meeting, contest.margin)
@@ -268,7 +288,7 @@ def tuned_alpha(contest: Contest, kernel: Kernel) -> Candidate:
 
 def _refine(best: Candidate, contest: Contest, shape: Shape) -> float:
     """The alpha that suits an approximation of another kind than trees best."""
-    some, loss = contest.sample(_REFINED)
+    some, loss = contest.sample(refining(str(contest.settings.approximation), contest.limits.work))
     settings = for_other_points(shape.apply(replace(contest.settings, verbose=False)), some.points)
     seed = contest.rng.randint(2**31 - 1)
     return refined_alpha(best.alpha, approximate(best.kernel, some.points, settings, seed), some, loss)
@@ -278,7 +298,7 @@ def refined_alpha(start: float, made: Approximation, some: Observations, loss: L
     """The alpha that suits an approximation best, around one to start from."""
     relative = 1.0 if some.noise is None else some.noise
     found = {start: np.inf}
-    for alpha in (start * factor for factor in (0.03, 0.1, 0.3, 1.0, 3.0)):
+    for alpha in (start * factor for factor in _REFINING):
         try:
             others = made.ridge(alpha * relative, some.y, left_out=True)[1]
         except NotPositiveDefiniteError:

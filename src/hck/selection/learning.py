@@ -57,7 +57,7 @@ class Learning:
         self.gradient = left_out_gradient(matrix.device)
         self.size = min(lesson.size, data.widest)
         self.centres, self.anywhere = data.draws(lesson.steps, self.size)
-        mixed = torch.tensor(starts.mixed, device=matrix.device)
+        mixed = torch.tensor(starts.mixed, dtype=torch.bool, device=matrix.device)
         odd = torch.arange(lesson.steps, device=matrix.device) % 2 == 1
         self.far = odd[:, None] & mixed if any(starts.mixed) else None  # (steps, metrics)
         self.done = torch.zeros(1, dtype=torch.int64, device=matrix.device)
@@ -110,7 +110,7 @@ class _Adam:
         self.numbers, self.mean, self.square = numbers, torch.zeros_like(numbers), torch.zeros_like(numbers)
         rates = [_part(i / steps) * rate / (1 - _FIRST ** (i + 1)) for i in range(steps)]
         known = [1 - _SECOND ** (i + 1) for i in range(steps)]
-        self.rates, self.known = torch.tensor([rates, known], dtype=numbers.dtype).to(numbers.device)
+        self.rates, self.known = torch.tensor([rates, known], dtype=numbers.dtype, device=numbers.device)
 
     def __call__(self, step: Tensor, gradient: Tensor) -> None:
         """Take a step (1,), whose number says how fast."""

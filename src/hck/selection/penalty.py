@@ -78,7 +78,9 @@ def better_than_squares(
 def _for_loss(problems: Problems, selection: Selection, given: Given, contest: Contest) -> Selection:
     """With the size that seconds leave; else training takes longer, since small leaves would cost more."""
     if contest.limits.deadline < math.inf:
-        shape = shape_of(given, contest, _PASSES * _factorizations(problems))
+        columns = max(problem.loss.columns for problem in problems)
+        each = _PASSES if columns == 1 else columns  # conjugate gradients for each
+        shape = shape_of(given, contest, each * _factorizations(problems))
         selection = replace(selection, **asdict(shape))
     return replace(selection, blend=[])
 

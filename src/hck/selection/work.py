@@ -5,7 +5,8 @@ parameters on a busy machine.
 """
 
 import math
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
 import torch
 
@@ -21,7 +22,8 @@ OF_A_RANK = ("nystrom", "fourier", "tapered")  # approximations without a tree, 
 _RATIO = 8  # leaf size over rank
 SCOUTING = Shape(1, 512, 64)  # trees with which kernels are first compared
 _SHARE = {"fast": 1.0, "balanced": 2.5, "best": 12.0}
-_EACH_POINT = 7e4  # operations beside those of a tree's algebra
+_EACH_POINT, _EACH_CUT = 7e4, 40.0  # operations beside those of a tree's algebra; a feature's, to cut it
+REFINED = 20_000  # observations at most on which the ridge of approximations without a tree is chosen
 _LEAST = 500  # points: fewer are worth as much work
 _NEAR = 128  # points of a neighbourhood, and some more for each feature; larger ones show less fine detail
 
@@ -45,12 +47,18 @@ def tree_work(n: int, d: int, leaf_size: float, rank: int) -> float:
     return n * (algebra + (leaf_size + rank) * each)
 
 
+def features_work(n: int, d: int, shape: Shape) -> float:
+    """The same for features alone: a Gram matrix, what they are made by, and left-out predictions."""
+    return shape.n_trees * (n * shape.rank * (6 * shape.rank + 4 * d + 60) + 10 * shape.rank**3)
+
+
 def forest_work(n: int, d: int, shape: Shape) -> float:
     """Operations that training takes as much time as, with leaves as they come by halving points."""
-    if shape.leaf_size is None:  # features alone
-        return shape.n_trees * (n * shape.rank**2 + 10 * shape.rank**3)
-    leaf = n / 2 ** max(0, math.ceil(math.log2(n / shape.leaf_size)))
-    return shape.n_trees * (tree_work(n, d, leaf, shape.rank) + _EACH_POINT * n)
+    if shape.leaf_size is None:
+        return features_work(n, d, shape)
+    levels = max(0, math.ceil(math.log2(n / shape.leaf_size)))
+    algebra = tree_work(n, d, n / 2**levels, shape.rank)
+    return shape.n_trees * (algebra + n * (_EACH_POINT + _EACH_CUT * d * levels))
 
 
 def exact_rows(points: Points, runs: int, work: float) -> int:
@@ -62,6 +70,14 @@ def exact_rows(points: Points, runs: int, work: float) -> int:
     if kind.dense_gain <= 1 or points.values_per_point is None:
         return 0
     return min(n, int((0.75 * kind.dense_gain * work / runs) ** (1 / 3)))  # 4/3 n³ for an inverse
+
+
+def refining(kind: str, work: float) -> int:
+    """Points on which the ridge of approximations without a tree is chosen.
+
+    A tapered matrix of many features is nearly full when it is factored.
+    """
+    return min(REFINED, int((0.5 * work) ** (1 / 3))) if kind == "tapered" else REFINED
 
 
 def features_within(n: int, work: float) -> int:
@@ -119,6 +135,11 @@ class Limits:
     work: float  # operations
     memory: float = math.inf  # bytes, beside the data
     deadline: float = math.inf  # by `time.perf_counter`, where seconds count instead of operations
+    begin: float = field(default_factory=time.perf_counter)
+
+    def allow(self, seconds: float, by: float = 1.0) -> bool:
+        """Whether something may take so many seconds, after which a part of all the time may be over."""
+        return time.perf_counter() + seconds <= self.begin + by * (self.deadline - self.begin)
 
 
 def final_shape(given: Given, settings: Settings, points: Points, limits: Limits) -> Shape:

@@ -20,6 +20,7 @@ from numba.core.ccallback import CFunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.typing import Signature
 
+from hck.backend.compilation import counted
 from hck.backend.cpu.libraries import Part, Shared, compiler
 from hck.backend.interrupts import interruptible
 from hck.backend.progress import say
@@ -76,7 +77,7 @@ def exposed(function: Function | None = None, **options: Any) -> Any:
     whole = compiler(JITCodeLibrary, begin=lambda: _say_what_takes_long(dispatcher._cache.cache_path))
     dispatcher = njit(**{**_OPTIONS, **options}, cache=True, pipeline_class=whole)(function)
     dispatcher._cache._cache_file = _CacheFiles(dispatcher._cache)
-    dispatcher.compile = interruptible(dispatcher.compile)
+    dispatcher.compile = counted(interruptible(dispatcher.compile))
     return dispatcher
 
 
@@ -122,6 +123,6 @@ def address_of(signature: Signature, function: Function, more: str = "") -> int:
     made._cache._cache_file = _CacheFiles(made._cache, more)
     # numba would look at variables around the function too, which cannot be compared between processes
     made._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple())
-    interruptible(made.compile)()
+    counted(interruptible(made.compile))()
     _kept.append(made)
     return made.address
