@@ -280,3 +280,17 @@ def test_nothing_is_recorded(kept):
     solved = linalg.unwhiten_(factored, linalg.whiten_(factored, right.clone()))
     assert not solved.requires_grad
     torch.testing.assert_close(definite(2, 6, 6) @ solved, before, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 300, 515])
+def test_factors_of_one_large_matrix(n, dtype):
+    x = torch.randn(n, 2 * n, generator=torch.Generator().manual_seed(n), dtype=torch.float64)
+    matrix = (x @ x.T / n + torch.eye(n, dtype=x.dtype)).to(dtype)
+    found = linalg.inverse_factor(matrix, "the matrix")
+    assert found.shape == (n, n)
+    assert (found.triu(1) == 0).all()
+    limit = 100 * torch.finfo(dtype).eps
+    one = torch.eye(n, dtype=dtype)
+    torch.testing.assert_close(found @ torch.linalg.cholesky(matrix), one, rtol=0, atol=limit)
+    torch.testing.assert_close(found.mT @ found @ matrix, one, rtol=0, atol=30 * limit)

@@ -11,6 +11,7 @@ inside a factor; others `whiten_` (L⁻¹ X), `unwhiten_` (L⁻ᵀ X) and so on.
 Nothing here is recorded by autograd: results are detached.
 """
 
+import math
 import threading
 import warnings
 from collections.abc import Callable
@@ -26,6 +27,8 @@ from hck.backend.torch import with_jitter
 from hck.errors import NotPositiveDefiniteError, NumericalWarning
 
 Result = TypeVar("Result")
+
+_TRIANGLE = 128  # rows of blocks of a triangle that are inverted by themselves
 
 # Where factorizations on a GPU note that one has failed while nobody looks, in each thread.
 _local = threading.local()
@@ -97,9 +100,38 @@ def cholesky(matrix: Tensor, what: str, mend: bool = True) -> Tensor:
 
 def inverse_factor(matrix: Tensor, what: str) -> Tensor:
     """L⁻¹ of one large symmetric matrix (n, n) with both triangles; on any device, jitter as in `factor_`."""
-    lower = cholesky(matrix, what)
-    identity = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
-    return torch.linalg.solve_triangular(lower, identity, upper=False)
+    return _inverse_of_triangle(cholesky(matrix, what))
+
+
+def _inverse_of_triangle(lower: Tensor) -> Tensor:
+    """L⁻¹: of small blocks on the diagonal, then of twice as large ones, all of a size at once.
+
+    With L = [[A, 0], [B, C]] what is new is −C⁻¹ B A⁻¹.
+    """
+    n = len(lower)
+    levels = max(0, math.ceil(math.log2(n / _TRIANGLE)))
+    block = -(-n // 2**levels)
+    whole = block * 2**levels
+    padded = torch.eye(whole, dtype=lower.dtype, device=lower.device)
+    padded[:n, :n] = lower
+    out = torch.zeros_like(padded)
+
+    def blocks(x: Tensor, size: int, step: int, row: int, column: int) -> Tensor:
+        """Square blocks of a size along the diagonal, the first of them at some row and column."""
+        count = whole // step
+        return x.as_strided((count, size, size), (step * (whole + 1), whole, 1), row * whole + column)
+
+    identity = torch.eye(block, dtype=lower.dtype, device=lower.device)
+    parts = blocks(padded, block, block, 0, 0)
+    blocks(out, block, block, 0, 0).copy_(
+        torch.linalg.solve_triangular(parts, identity.expand_as(parts), upper=False)
+    )
+    while block < whole:
+        a, c = blocks(out, block, 2 * block, 0, 0), blocks(out, block, 2 * block, block, block)
+        b = blocks(padded, block, 2 * block, block, 0)
+        blocks(out, block, 2 * block, block, 0).copy_((c @ (b @ a)).neg_())
+        block *= 2
+    return out[:n, :n]
 
 
 def whiten_(factor: Tensor, x: Tensor, which: Tensor | None = None) -> Tensor:
