@@ -15,6 +15,8 @@ from hck import (
     HCKRegressor,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:y has one value only")
+
 LOSSES = [name for name in REGRESSORS if name not in ("squared", "process")]
 OF_LOSSES = {name: each for name, each in SUPERVISED.items() if "process" not in name}
 

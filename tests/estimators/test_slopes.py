@@ -13,6 +13,8 @@ from hck.errors import NoGradientError
 from hck.kernels import CallableKernel, Gaussian, Matern
 from hck.outofcore import DiskHCKRegressor
 
+pytestmark = pytest.mark.filterwarnings("ignore:y has one value only")
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3)) * [1.0, 20.0, 0.1] + [0.0, 500.0, 3.0]  # in units that differ
 Z = (X - [0.0, 500.0, 3.0]) / [1.0, 20.0, 0.1]

@@ -1,5 +1,6 @@
 """Gaussian process regression."""
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from hck.approximations import Approximation, Iterative
 from hck.approximations.exact import ExactPredictor
 from hck.approximations.make import for_each_tree
 from hck.backend.checks import check_floats, require
+from hck.errors import NumericalWarning
 from hck.estimators.base import MOST_TREES, HCKEstimator, device_of
 from hck.estimators.online_process import OnlineProcessEstimator, check_variances, raw_coefficients
 from hck.estimators.parameters import KernelLike, LandmarksLike, PartitionLike, Weights, assign, described
@@ -32,6 +34,10 @@ from hck.process import Mixture, Process
 from hck.selection import Observations, Selection
 
 _SMALL = 0.1  # variance of a function, of that of targets: what is not known of their mean counts beside it
+_ONE_VALUE = (
+    "y has one value only, and nothing says how much it varies elsewhere: standard deviations are next to "
+    "nothing. Where you know better, give a kernel with its scale, the noise, and optimizer=None"
+)
 
 
 @saved(
@@ -220,6 +226,9 @@ class HCKGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, OnlineProces
         rest -= trend.explained(features)
         data = Observations(points, _informative(rest, y), features, known)
         chosen = self._settle_parameters(data, rng)
+        learns = len(chosen.space.start) and self.optimizer is not None
+        if learns and trend.kind != "zero" and not varies(y).any():
+            warnings.warn(_ONE_VALUE, NumericalWarning, stacklevel=5)
         points = chosen.scaling(points, points.dtype)
         if trend.kind == "mean" != self.trend:
             size = mean_variance(chosen.kernel, points)

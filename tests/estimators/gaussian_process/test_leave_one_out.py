@@ -6,7 +6,10 @@ import pytest
 from hck import HCKGaussianProcessRegressor, metrics
 from process_problem import N, X, Y
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore:y has one value only"),
+]
 
 
 def test_leave_one_out(learned):

@@ -1,12 +1,18 @@
 """Little to go by: one observation, a constant y, repeated points."""
 
+import warnings
+
 import numpy as np
 import pytest
 
-from hck import HCKGaussianProcessRegressor
+from hck import HCKGaussianProcessRegressor, NumericalWarning
+from hck.kernels import Matern
 from process_problem import NEW, N, X, learning
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore:y has one value only"),
+]
 
 
 @pytest.mark.parametrize("trend", ["zero", "constant", "linear"])
@@ -124,3 +130,25 @@ def test_observations_without_noise():
     model = HCKGaussianProcessRegressor(fit_time="fast", random_state=0).fit(X, y)
     np.testing.assert_allclose(model.predict(X), y, atol=0.02)
     assert model.noise_**0.5 < 0.05
+
+
+@pytest.mark.parametrize("y", [[5.0], [5.0, 5.0], [[1.0, 2.0]] * 3])
+def test_one_value_says_nothing_of_others(y):
+    x = np.arange(2.0 * len(y)).reshape(-1, 2)
+    with pytest.warns(NumericalWarning, match="y has one value only"):
+        HCKGaussianProcessRegressor(random_state=0).fit(x, y)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"trend": "zero"},
+        {"kernel": 2.0 * Matern(1.0), "noise": 0.1, "optimizer": None},
+        {"kernel": "matern32", "optimizer": None},
+    ],
+    ids=str,
+)
+def test_where_enough_is_known_one_value_is_no_matter(given):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        HCKGaussianProcessRegressor(**given, random_state=0).fit([[1.0, 2.0]], [5.0])

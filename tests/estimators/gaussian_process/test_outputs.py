@@ -11,7 +11,10 @@ from hck import HCKGaussianProcessRegressor
 from hck.kernels import Matern
 from process_problem import NEW, NOISE, TREE, N, X, Y, fixed, learning
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore:y has one value only"),
+]
 
 RNG = np.random.default_rng(3)
 BOTH = np.stack([Y, 300 * np.cos(4 * X[:, 1]) + 7 + 20 * RNG.standard_normal(N)], 1)
