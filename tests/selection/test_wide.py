@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from hck import HCKRegressor
+from hck import HCKClassifier, HCKGaussianProcessRegressor, HCKRegressor
 from hck.kernels import Gaussian, Laplace, Matern, RationalQuadratic
+from hck.partition import KD
 from hck.points import DensePoints, as_points
 from hck.selection import Observations
 from hck.selection.candidate import Candidate, Shape
@@ -83,3 +84,26 @@ def test_models_of_wide_data_predict_as_well_as_a_process_by_hand():
     by_hand = z[100:] @ z[:100].T @ weights + y[:100].mean()
     error, best = (np.square(each - y[100:]).mean() / y.var() for each in (model.predict(x[100:]), by_hand))
     assert error < max(0.1, 1.5 * best)
+
+
+@pytest.mark.parametrize("make", [HCKRegressor, HCKClassifier, HCKGaussianProcessRegressor])
+@pytest.mark.parametrize("n", [2, 100])
+def test_all_points_are_the_same(make, n):
+    y = np.arange(n) % 2
+    model = make(random_state=0).fit(np.ones((n, 300)), y)
+    predicted = model.predict(np.ones((3, 300)))
+    assert (predicted == predicted[0]).all()
+
+
+class AsTheyAre(KD):
+    """Cuts that know how many features there are."""
+
+    def directions(self, frontier):
+        assert frontier.points.n_features == 400
+        return super().directions(frontier)
+
+
+@pytest.mark.parametrize("given", [{"partition": AsTheyAre()}, {"partition": "kd"}], ids=["a cutter", "kd"])
+def test_cuts_by_features_see_them(given):
+    x = RNG.normal(size=(150, 400))
+    HCKRegressor(Gaussian(30.0), leaf_size=40, random_state=0, **given).fit(x, x[:, 0])

@@ -4,8 +4,11 @@ import time
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
+from hck import HCKRegressor
+from hck.kernels import Gaussian
 from hck.partition import Tree
 from hck.points import as_points
 from hck.selection.auto import shape_of
@@ -13,7 +16,15 @@ from hck.selection.candidate import Given, Shape
 from hck.selection.contest import Contest
 from hck.selection.loss import SquaredError
 from hck.selection.observations import Observations
-from hck.selection.work import Limits, allowed_work, final_shape, forest_shape, forest_work, tree_work
+from hck.selection.work import (
+    Limits,
+    allowed_work,
+    final_shape,
+    forest_shape,
+    forest_work,
+    refining,
+    tree_work,
+)
 from hck.settings import Settings
 
 CPU = torch.device("cpu")
@@ -129,3 +140,22 @@ def test_a_part_of_the_time():
     assert not limits.allow(60, by=0.5)
     assert limits.allow(60)
     assert Limits(1.0).allow(1e9, by=0.1)
+
+
+@pytest.mark.parametrize("more", [{"leaf_size": 64}, {"memory_budget": 100 * 3 * 3000 * 8}], ids=str)
+def test_small_leaves_that_time_does_not_ask_for_have_as_many_trees(more):
+    x = np.random.default_rng(0).uniform(size=(3000, 5))
+    model = HCKRegressor(Gaussian(1.0), fit_time=20, random_state=0, **more).fit(x, x[:, 0])
+    assert len(model.trees_) == 8
+
+
+@pytest.mark.parametrize("given", [{}, {"alpha": 0.1, "lengthscale": 3.0}], ids=["one candidate", "none"])
+def test_no_time_is_one_tree(given):
+    x = sp.random(3000, 2000, 0.01, format="csr", random_state=0)
+    model = HCKRegressor("gaussian", fit_time=1e-9, random_state=0, **given).fit(x, np.arange(3000.0))
+    assert len(model.trees_) == 1
+
+
+def test_enough_points_to_choose_the_ridge_of_a_tapered_kernel():
+    assert refining("tapered", 1.0) == 500
+    assert 500 < refining("tapered", 1e10) < refining("tapered", 1e15) == refining("nystrom", 1.0)

@@ -68,7 +68,7 @@ fit_time : {"fast", "balanced", "best"} or float, default="balanced"
     second for 2,000 points, three for 8,000 and a minute for 460,000; balanced two and a half times as long,
     best twelve times. A name is an amount of work rather than a clock, so that results are reproducible; only
     where memory is short they depend on how much of it is free (see `memory_budget`). Seconds count from the
-    beginning of `fit`, without compiling; a `FitTimeWarning` tells if they were far too few. Best also
+    beginning of `fit`; a `FitTimeWarning` tells if they were far too few, compiling apart. Best also
     averages the predictions of up to three candidates, with the weights that predict left-out observations
     best (needs `leave_one_out`).
 leave_one_out : bool, default=True

@@ -25,7 +25,7 @@ def keeps_time(fit: Fit) -> Fit:
         if isinstance(self.fit_time, str):
             return fit(self, *args, **kwargs)
         seconds, begin, compiled = float(self.fit_time), time.perf_counter(), compilation.seconds()
-        token = _deadline.set(begin + seconds)
+        token = _deadline.set(min(_deadline.get(), begin + seconds))
         try:
             result = fit(self, *args, **kwargs)
         finally:

@@ -14,7 +14,7 @@ from hck.points.base import Evaluate, Points, VectorPoints, equal_weights, mask
 
 _CHUNK = 2**17  # numbers gathered at once: about what a cache holds
 _AT_ONCE = 2**26  # kernel values
-_WIDE, _SPANNING = 256, 3000  # features at least, and points at most, to find the space these span
+_MANY, _SPANNING = 256, 3000  # features at least, and points at most, to find the space these span
 
 
 class DensePoints(VectorPoints):
@@ -62,7 +62,7 @@ class DensePoints(VectorPoints):
     def is_wide(self) -> bool:
         """Whether there are many more features than points, so that it pays to know their span."""
         n, d = self.x.shape
-        return d >= max(_WIDE, 2 * n) and n <= _SPANNING
+        return d >= max(_MANY, 2 * n) and n <= _SPANNING
 
     def narrow(self, placement: Placement | None) -> VectorPoints:
         """Points at the same distances as where these are placed, with as many features as points at most.

@@ -148,14 +148,16 @@ def left_out_means(code: np.ndarray, rest: np.ndarray, unit: np.ndarray | None =
     unit = np.arange(len(rest)) if unit is None else unit
     units, levels = int(unit.max()) + 1, int(code.max()) + 1
     fold = (np.random.default_rng(0).permutation(units) % min(_FOLDS, max(units, 2)))[unit]
-    folds, cell = int(fold.max()) + 1, fold * levels + code
-    part, few = (each.reshape(folds, levels, -1) for each in _sums(cell, rest, folds * levels))
-    total, count = part.sum(0), few.sum(0)
+    cell = fold * levels + code
+    if len(cell) < levels * _FOLDS:  # most are empty
+        cell = np.unique(cell, return_inverse=True)[1]
+    all_of, here = _sums(code, rest, levels), _sums(cell, rest, int(cell.max()) + 1)
+    total, count = (whole[code] - part[cell] for whole, part in zip(all_of, here, strict=True))
     spread = rest.var(0)
     scale = np.where(spread > 0, spread, 1.0)
 
     def left_out(prior: float) -> LeftOutMeans:
-        found = _drawn(total - part, count - few, prior).reshape(folds * levels, -1)[cell]
+        found = _drawn(total, count, prior)
         return LeftOutMeans(found, prior, ((rest - found) ** 2 / scale).mean(1))
 
     tried = [left_out(prior) for prior in _PRIORS[::-1]]  # of equal ones the most careful

@@ -61,6 +61,8 @@ class Course:
             found = self._learned(data, unit, points.n_features <= MOST_ROWS)
         if points.n_features > MOST_ROWS:
             directions = principal(points, 1 / first.kernel.parameters()["lengthscale"])
+            if not directions.shape[1]:  # all points are the same
+                return found
             data = replace(data, points=DensePoints(points.x @ directions.to(points.x)))
             found += self._learned(data, directions.new_ones(directions.shape[1]), True, directions)
         return found

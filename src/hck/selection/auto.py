@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from hck.approximations import Approximation
 from hck.approximations.make import approximate, for_other_points
+from hck.backend import compilation
 from hck.backend.interrupts import interruptible
 from hck.backend.kinds import kind_of
 from hck.backend.parallel import at_a_time, evenly, on_own_threads
@@ -53,8 +54,7 @@ _TREES = 4  # there: what a forest makes good, such as cuts through many feature
 _FEW = 2  # kernels that learn a metric for many features
 _WIDE, _HOPE = 0.5, 1.3  # a margin for which one kernel is asked first, and how near it has to come to that
 _BLENDED, _LIGHTEST = 3, 0.1  # candidates at most that share the trees, and the least weight of one
-
-_REFINING = (0.03, 0.1, 0.3, 1.0, 3.0)  # multiples of alpha there
+_REFINING = (0.03, 0.1, 0.3, 1.0, 3.0)  # multiples of alpha to try with approximations without a tree
 _LEAST = 128  # points of a leaf; where seconds are few, there are fewer trees rather than smaller leaves
 
 
@@ -114,8 +114,11 @@ def share(blend: list[Candidate], shape: Shape, given: Given, contest: Contest) 
     points, n_trees = contest.data.points, shape.n_trees
     n = len(points)
     if given.n_trees is None and (shape.leaf_size or 0) >= n:
-        work = contest.limits.work * kind_of(points.device).dense_gain
-        n_trees = int(min(len(blend), _PART * work / tree_work(n, _width(contest), n, 1)))
+        work = _PART * contest.limits.work * kind_of(points.device).dense_gain
+        n_trees = int(min(len(blend), work / tree_work(n, _width(contest), n, 1)))
+        if contest.limits.deadline < math.inf:
+            each = forest_work(n, _width(contest), Shape(1, n, 1))
+            n_trees = min(n_trees, int(_operations_left(contest) / each))
     blend = blend[:n_trees]
     if len(blend) < 2:
         return []
@@ -129,28 +132,36 @@ def share(blend: list[Candidate], shape: Shape, given: Given, contest: Contest) 
 def shape_of(given: Given, contest: Contest, passes: float = 1.0) -> Shape:
     """The size of what is trained; where seconds count, it takes as long as so many ridge regressions."""
     points, limits = contest.data.points, contest.limits
-
-    def within(work: float) -> Shape:
-        return final_shape(given, contest.settings, points, replace(limits, work=work))
-
-    work = _PART * limits.work
-    if not contest.pace or limits.deadline == math.inf:
-        return within(work)
-    left = _KEPT * (limits.deadline - time.perf_counter()) * contest.pace
+    if limits.deadline == math.inf:
+        return _of_work(_PART * limits.work, given, contest)
     if given.alpha is None and contest.settings.approximation in OF_A_RANK:
         passes += len(_REFINING) * min(1.0, REFINED / len(points))
+    left = _operations_left(contest)
 
     def fits(shape: Shape) -> bool:
         return passes * forest_work(len(points), _width(contest), shape) <= left
 
-    for trees in (given.n_trees, *(() if given.n_trees else (4, 2, 1))):
-        given, part, least = replace(given, n_trees=trees), 4 * work, 0.01 * (trees or 8) * work
-        while part > least and not fits(within(part)):
-            part /= 1.1
-        shape = within(part)
-        if fits(shape) and (shape.leaf_size or _LEAST) >= min(_LEAST, len(points)):
+    for trees in (given.n_trees,) if given.n_trees else (None, 4, 2, 1):
+        some = replace(given, n_trees=trees)
+        work = 4 * _PART * limits.work
+        least, shape = work * (trees or 8) / 400, _of_work(work, some, contest)
+        enough = min(_LEAST, shape.leaf_size or _LEAST)
+        while work > least and not fits(shape):
+            work /= 1.1
+            shape = _of_work(work, some, contest)
+        if fits(shape) and (shape.leaf_size or _LEAST) >= enough:
             break
     return shape
+
+
+def _of_work(work: float, given: Given, contest: Contest) -> Shape:
+    return final_shape(given, contest.settings, contest.data.points, replace(contest.limits, work=work))
+
+
+def _operations_left(contest: Contest) -> float:
+    """That can be done until the deadline, at the pace at which candidates met, if they have."""
+    pace = contest.pace or kind_of(contest.data.points.device).rate
+    return _KEPT * (contest.limits.deadline - time.perf_counter()) * pace
 
 
 @interruptible
@@ -238,7 +249,7 @@ def meet(
     """Compare candidates on more points and with larger leaves, with multiples of alpha; the best first."""
     size, leaf = meeting(contest, len(candidates) * len(factors), work)
     trees = 1 if leaf == size else _TREES
-    shape, start = Shape(trees, leaf, leaf // 8 or 1), time.perf_counter()
+    shape, start = Shape(trees, leaf, leaf // 8 or 1), time.perf_counter() - compilation.seconds()
     comparison = contest.compare_on(size, shape)
     ridge = partial(tune_ridge, comparison, factors=factors)
     met = list(evenly(ridge, candidates, contest.data.points.device, trees))
@@ -246,7 +257,7 @@ def meet(
         done = len(candidates) * len(factors) * forest_work(size, _width(contest), shape)
         if trees == 1:  # what is trained may be slower
             done /= kind_of(contest.data.points.device).dense_gain
-        contest.pace = done / (time.perf_counter() - start)
+        contest.pace = done / max(1e-3, time.perf_counter() - compilation.seconds() - start)
     return sorted(met, key=lambda candidate: candidate.loss), comparison
 
 

@@ -26,6 +26,7 @@ from hck.selection.work import Limits
 from hck.settings import Settings
 
 FLAT = ("compositional", "independent")  # whose trees are as flat where kernels are compared
+_TURNED = ("random_projection", "pca", "kmeans", "kernel")  # partitions that do not look at axes
 _HELD_OUT = 0.25  # of the observations, from everywhere
 _SCOUTED = 0.05  # of them at most, where candidates are tuned
 _REGIONS = 4  # that a comparison is made in
@@ -46,10 +47,7 @@ class Comparison:
 
     def trees(self, kernel: Kernel) -> list[Blueprint]:
         """Trees in the kernel's metric."""
-        points, settings = self.some.points, self.settings
-        if wide := self._wide(kernel):
-            points, kernel = wide[0].narrow(wide[1].placement), wide[1].where_placed()
-        kernel = kernel.to(points.device, points.dtype)
+        (points, kernel), settings = self._narrow(kernel), self.settings
         kind = settings.approximation if settings.approximation in FLAT else "hierarchical"
         settings = for_other_points(replace(settings, approximation=kind, verbose=False), points)
         made = partial(make_blueprint, kernel, points, settings)
@@ -57,24 +55,30 @@ class Comparison:
 
     def matrices(self, trees: list[Blueprint], kernel: Kernel) -> list[HierarchicalKernel]:
         """A kernel on trees that were made for another of the same metric."""
-        points, jitter = self.some.points, self.settings.jitter
-        if wide := self._wide(kernel):
-            kernel = wide[1].where_placed()
-        kernel = kernel.to(points.device, points.dtype)
+        (points, kernel), jitter = self._narrow(kernel), self.settings.jitter
 
         def of(tree: Blueprint) -> HierarchicalKernel:
             return HierarchicalKernel.of(tree.with_kernel(kernel, jitter))
 
         return list(parallel_map(of, trees, points.device))
 
-    def _wide(self, kernel: Kernel) -> tuple[DensePoints, Stationary] | None:
-        """Points that have far more features than they are, and the kernel, if distances are all it needs."""
-        points = self.some.points
-        if not isinstance(points, DensePoints) or not points.is_wide:
-            return None
-        if not isinstance(kernel, Stationary) or kernel.formula.manhattan:
-            return None
-        return points, kernel
+    def _narrow(self, kernel: Kernel) -> tuple[Points, Kernel]:
+        """The points, and the kernel on their device; perhaps where they are placed, in the space they span.
+
+        That is where they have far more features than they are, and neither the kernel nor cuts nor landmarks
+        look at features one by one.
+        """
+        points, settings = self.some.points, self.settings
+        if (
+            isinstance(points, DensePoints)
+            and points.is_wide
+            and isinstance(kernel, Stationary)
+            and not kernel.formula.manhattan
+            and settings.partition in _TURNED
+            and isinstance(settings.landmarks, str)
+        ):
+            points, kernel = points.narrow(kernel.placement), kernel.where_placed()
+        return points, kernel.to(points.device, points.dtype)
 
     @torch.no_grad()
     def predicted(self, matrices: list[HierarchicalKernel], alpha: float) -> np.ndarray | None:

@@ -77,7 +77,7 @@ def refining(kind: str, work: float) -> int:
 
     A tapered matrix of many features is nearly full when it is factored.
     """
-    return min(REFINED, int((0.5 * work) ** (1 / 3))) if kind == "tapered" else REFINED
+    return max(_LEAST, min(REFINED, int((0.8 * work) ** (1 / 3)))) if kind == "tapered" else REFINED
 
 
 def features_within(n: int, work: float) -> int:
@@ -161,8 +161,9 @@ def final_shape(given: Given, settings: Settings, points: Points, limits: Limits
         several = 8 if leaf_size < n else 1
         return Shape(n_trees or several, leaf_size, max(1, min(leaf_size, n) // _RATIO))
     d, memory = points.values_per_point or UNKNOWN, limits.memory / points.dtype.itemsize
-    # Where kernel values are most of the work, a single leaf has no more of it than many trees.
-    single = 1.0 if d >= n else kind_of(points.device).single_matrix
+    single = kind_of(points.device).single_matrix
+    if (points.values_per_point or 0) >= n:  # kernel values are most of the work, of many trees as well
+        single = max(1.0, single)
     return forest_shape((n, d), Limits(limits.work, memory), n_trees, single)
 
 
