@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
+from hck import HCKRegressor
 from hck.backend.random import as_random
 from hck.kernels import CallableKernel, Gaussian, Matern
 from hck.partition import Tree, choose_landmarks, known_landmarks, make_tree
@@ -270,3 +271,21 @@ def test_unknown_names(x):
     with pytest.raises(ValueError, match="'random'") as unknown:
         choose("random", as_points(x), tree, 5, generator())
     assert all(name in str(unknown.value) for name in NAMES)
+
+
+@pytest.mark.parametrize("n", [20, 500])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (np.zeros((3, 5)), "landmarks: .* 5 features where 2 are expected"),
+        ([np.zeros((3, 5))], "landmarks: .* 5 features where 2 are expected"),
+        (np.full((3, 2), np.nan), "landmarks must not be NaN"),
+        (np.zeros(3), "landmarks: .* 2-D"),
+        (np.zeros((0, 2)), "a set of landmarks is empty"),
+    ],
+)
+def test_wrong_landmarks_are_named_even_where_none_are_needed(n, wrong, message):
+    x = np.random.default_rng(0).uniform(size=(n, 2))
+    model = HCKRegressor("gaussian", lengthscale=1.0, alpha=0.1, rank=8, leaf_size=20, landmarks=wrong)
+    with pytest.raises(ValueError, match=message):
+        model.fit(x, x[:, 0])

@@ -1,5 +1,6 @@
 """The landmarks of each node, through which the kernel sees what lies beyond the node's children."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from hck.points import (
     ObjectPoints,
     Points,
     PointsLike,
+    VectorPoints,
     as_points_like,
     check_same_kind,
     cross,
@@ -109,6 +111,8 @@ def choose_landmarks(
     if isinstance(how, str) and how not in _CHOOSERS:
         raise ValueError(f"unknown landmarks {how!r}; known: {', '.join(_CHOOSERS)}")
     if tree.depth == 0:
+        if not isinstance(how, str | Landmarks):
+            _sets(how, points)  # which nobody needs, but a mistake is a mistake
         return Landmarks(points, Blocks(torch.full((1, 1), -1, device=points.device), full=False))
     if isinstance(how, Landmarks):
         if len(how.blocks) != len(tree.inner):
@@ -210,28 +214,36 @@ def known_landmarks() -> tuple[str, ...]:
 
 def _given(how: LandmarksLike, points: Points, tree: Tree) -> Landmarks:
     """Landmarks from one array for all nodes, or from a list of arrays, one for each."""
-    nodes = len(tree.inner)
-    one_set = isinstance(points, ObjectPoints) and not isinstance(how[0], list | np.ndarray)
-    if one_set or not isinstance(how, list):
-        points = _like(how, points)
-        every = torch.arange(len(points), device=points.device).expand(nodes, -1)
-        return Landmarks(points, Blocks(every, full=True))
-    if len(how) != nodes:
+    nodes, sets = len(tree.inner), _sets(how, points)
+    if isinstance(sets, Points):
+        every = torch.arange(len(sets), device=points.device).expand(nodes, -1)
+        return Landmarks(sets, Blocks(every, full=True))
+    if len(sets) != nodes:
         raise ValueError(
-            f"the list of landmarks has {len(how)} sets but the tree has {nodes} inner nodes; "
+            f"the list of landmarks has {len(sets)} sets but the tree has {nodes} inner nodes; "
             "give one set for each, in the order of tree.inner, or one array for all"
         )
-    sets = [_like(one, points) for one in how]
     count = torch.tensor([len(one) for one in sets], dtype=torch.long, device=points.device)
     joined = sets[0].join(sets[1:])
     full = bool((count == count[0]).all())
     return Landmarks(joined, consecutive(count.cumsum(0) - count, count, int(count.max()), full))
 
 
+def _sets(how: LandmarksLike, points: Points) -> Points | list[Points]:
+    """What is given: one set of landmarks for all nodes, or one for each."""
+    one = isinstance(points, ObjectPoints) and not isinstance(how[0], list | np.ndarray)
+    return _like(how, points) if one or not isinstance(how, list) else [_like(each, points) for each in how]
+
+
 def _like(x: PointsLike, points: Points) -> Points:
-    made = as_points_like(x, points)
+    try:
+        made = as_points_like(x, points)
+    except ValueError as error:
+        raise ValueError(f"landmarks: {error}") from None
     if len(made) == 0:
         raise ValueError("a set of landmarks is empty")
+    if isinstance(made, VectorPoints) and not math.isfinite(made.reach):
+        raise ValueError("landmarks must not be NaN or infinite")
     return made
 
 
