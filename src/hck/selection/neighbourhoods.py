@@ -34,10 +34,8 @@ class Neighbourhoods:
         points, device = data.points, data.points.device
         assert isinstance(points, DensePoints)
         parts = regions(points, max(2048, _REGION // points.n_features), random.child(0))
-        order, sizes = (
-            torch.cat(parts),
-            torch.tensor([len(part) for part in parts], dtype=torch.int64, device="cpu"),
-        )
+        order = torch.cat(parts)
+        sizes = torch.tensor([len(part) for part in parts], dtype=torch.int64, device="cpu")
         y = data.columns.to(device, torch.float64)
         noise = y.new_ones(len(y)) if data.noise is None else data.noise.to(y)
         return cls(

@@ -47,15 +47,10 @@ def tree_work(n: int, d: int, leaf_size: float, rank: int) -> float:
     return n * (algebra + (leaf_size + rank) * each)
 
 
-def features_work(n: int, d: int, shape: Shape) -> float:
-    """The same for features alone: a Gram matrix, what they are made by, and left-out predictions."""
-    return shape.n_trees * (n * shape.rank * (6 * shape.rank + 4 * d + 60) + 10 * shape.rank**3)
-
-
 def forest_work(n: int, d: int, shape: Shape) -> float:
     """Operations that training takes as much time as, with leaves as they come by halving points."""
-    if shape.leaf_size is None:
-        return features_work(n, d, shape)
+    if shape.leaf_size is None:  # features alone: how they are made, their Gram matrix, left-out predictions
+        return shape.n_trees * (n * shape.rank * (6 * shape.rank + 4 * d + 60) + 10 * shape.rank**3)
     levels = max(0, math.ceil(math.log2(n / shape.leaf_size)))
     algebra = tree_work(n, d, n / 2**levels, shape.rank)
     return shape.n_trees * (algebra + n * (_EACH_POINT + _EACH_CUT * d * levels))
