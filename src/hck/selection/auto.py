@@ -29,7 +29,6 @@ from hck.selection.observations import Observations
 from hck.selection.tuning import tune_ridge
 from hck.selection.work import (
     OF_A_RANK,
-    REFINED,
     SCOUTING,
     UNKNOWN,
     Effort,
@@ -134,8 +133,9 @@ def shape_of(given: Given, contest: Contest, passes: float = 1.0) -> Shape:
     points, limits = contest.data.points, contest.limits
     if limits.deadline == math.inf:
         return _of_work(_PART * limits.work, given, contest)
-    if given.alpha is None and contest.settings.approximation in OF_A_RANK:
-        passes += len(_REFINING) * min(1.0, REFINED / len(points))
+    kind = str(contest.settings.approximation)
+    if given.alpha is None and kind in OF_A_RANK:
+        passes += len(_REFINING) * min(1.0, refining(kind, limits.work) / len(points))
     left = _operations_left(contest)
 
     def fits(shape: Shape) -> bool:

@@ -23,7 +23,7 @@ _RATIO = 8  # leaf size over rank
 SCOUTING = Shape(1, 512, 64)  # trees with which kernels are first compared
 _SHARE = {"fast": 1.0, "balanced": 2.5, "best": 12.0}
 _EACH_POINT, _EACH_CUT = 7e4, 40.0  # operations beside those of a tree's algebra; a feature's, to cut it
-REFINED = 20_000  # observations at most on which the ridge of approximations without a tree is chosen
+_REFINED = 20_000  # observations at most on which the ridge of approximations without a tree is chosen
 _LEAST = 500  # points: fewer are worth as much work
 _NEAR = 128  # points of a neighbourhood, and some more for each feature; larger ones show less fine detail
 
@@ -72,7 +72,7 @@ def refining(kind: str, work: float) -> int:
 
     A tapered matrix of many features is nearly full when it is factored.
     """
-    return max(_LEAST, min(REFINED, int((0.8 * work) ** (1 / 3)))) if kind == "tapered" else REFINED
+    return max(_LEAST, min(_REFINED, int((0.8 * work) ** (1 / 3)))) if kind == "tapered" else _REFINED
 
 
 def features_within(n: int, work: float) -> int:
