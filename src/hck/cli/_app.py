@@ -10,6 +10,7 @@ from hck._version import __version__
 from hck.cli._common import explain, warn
 from hck.cli._options import grouped
 from hck.cli.compare import compare
+from hck.cli.compile import compile_
 from hck.cli.fit import fit
 from hck.cli.inspect import info, report
 from hck.cli.measure import bench, demo, reproduce
@@ -39,8 +40,8 @@ def options(
     """Kernel machines and Gaussian processes on millions of points."""
 
 
-for _command in (fit, predict, evaluate, info, report, compare, reproduce, bench, demo):
-    app.command()(grouped(_command))
+for _command in (fit, predict, evaluate, info, report, compare, reproduce, bench, demo, compile_):
+    app.command(_command.__name__.rstrip("_"))(grouped(_command))
 
 
 def run() -> None:

@@ -16,7 +16,8 @@ from hck.losses import Effort, Logistic, Problem, minimise
 from hck.process.process import Process
 
 _LEAST = 1e-10  # of W, below which points say nothing
-_EFFORT = Effort(100, 1e-9)
+# of float64, and of float32, whose rounding hides what is less
+_EFFORTS = {torch.float64: Effort(100, 1e-9), torch.float32: Effort(100, 1e-6)}
 # σ(f) ≈ ½ Σ a (1 + erf(b f)): Williams and Barber (1998), Bayesian classification with Gaussian processes.
 _A = (-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -2010.49422654)
 _B = (0.41, 0.4, 0.37, 0.44, 0.39)
@@ -84,7 +85,7 @@ def laplace(
     y = y.to(source.device).long()
     zero = torch.zeros(1, dtype=torch.float64, device=source.device)
     problem = Problem(Logistic(), y, None, zero)
-    found = minimise(source, problem, 1.0, start, _EFFORT)
+    found = minimise(source, problem, 1.0, start, _EFFORTS[source.dtype])
     f, w = found.fitted, found.weights
     curvature = problem.curvature(f).clamp_min(_LEAST)
     noise = 1 / curvature

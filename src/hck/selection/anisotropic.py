@@ -50,8 +50,8 @@ class Course:
         """Kernels with a lengthscale for each feature, and the best of them with a matrix.
 
         Of each kernel the best that has lengthscales, and all that have a matrix, or, where there are many
-        features or classes, the best of each. The first candidate has one lengthscale: it says in which units
-        many features are compared.
+        features or two classes, the best of each. The first candidate has one lengthscale: it says in which
+        units many features are compared.
         """
         data = self.contest.data
         points, found = data.points, []
@@ -91,9 +91,10 @@ class Course:
             starts.append(replace(learned[order[0]], matrix=unit, mixed=False))
         lesson = replace(each, form="matrix", steps=effort.steps, rate=_MATRIX_RATE)
         whole = self._tuned(learn_metrics(starts, lesson, near), directions)
-        # Few points tell them apart badly; but with many features, or classes, to compare all costs more.
-        dear = directions is not None or self.contest.loss.of_classes
-        return _best_of_each(found) + (_best_of_each(whole) if dear else whole)
+        # Few points tell them apart badly; but of many features all cost more, and two classes gain nothing.
+        two_classes = self.contest.loss.of_classes and data.columns.shape[1] == 1
+        few = directions is not None or two_classes
+        return _best_of_each(found) + (_best_of_each(whole) if few else whole)
 
     def _tuned(self, learned: list[Metric], directions: Tensor | None) -> list[Candidate]:
         def tuned(metric: Metric) -> Candidate:

@@ -23,6 +23,7 @@ _STEP, _MOST, _USUAL = 3.0, 8, 3  # factors of alpha that are tried, how many at
 _GAIN = 0.999  # a step has to lower the loss to
 _WORTH = 0.995  # that of squares, below which another loss is worth its time
 _PART = 0.3  # of the work
+_REGIONS = 16  # that losses are compared in: a few may have nearly one class, or one level, each
 _PASSES = 0.5  # of the factorizations: trees after the first begin where it ended
 _EFFORT = Effort(30, 1e-3)  # enough to compare
 _EFFICIENT = 1.345  # of Huber's δ, in standard deviations of normal noise
@@ -116,7 +117,7 @@ class _Trial:
     def of(cls, problems: Problems, selection: Selection, contest: Contest) -> "_Trial":
         runs = int(_USUAL * _factorizations(problems))
         size, leaf = meeting(contest, runs, _PART * contest.limits.work)
-        comparison = contest.compare_on(size, Shape(1, leaf, leaf // 8 or 1))
+        comparison = contest.compare_on(size, Shape(1, leaf, leaf // 8 or 1), _REGIONS)
         rows, kind = torch.from_numpy(comparison.rows), contest.settings.approximation
         if kind in OF_A_RANK:
             settings = selection.shape.apply(replace(contest.settings, verbose=False))
