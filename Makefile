@@ -18,8 +18,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
-$(CODE): $(STAMP) tests/helpers/compile_first.py $(wildcard src/hck/backend/cpu/*.py)
-	$(BIN)/python tests/helpers/compile_first.py
+$(CODE): $(STAMP) $(wildcard src/hck/backend/cpu/*.py)
+	$(BIN)/hck compile
 	touch $@
 
 demo: $(STAMP)  ## train on 100,000 points beside the exact kernel, print a table, save a plot

@@ -221,7 +221,8 @@ def test_demo(hck, short_demo, tmp_path):
 
 def test_help_version_and_a_list_of_experiments(hck):
     assert hck("--version")[1].strip() == __version__
-    for command in ("fit", "predict", "evaluate", "info", "report", "compare", "reproduce", "bench", "demo"):
+    names = "fit predict evaluate info report compare reproduce bench demo compile"
+    for command in names.split():
         assert command in hck("--help")[1]
         assert hck(command, "--help")[0] == 0
     assert "fig3" in hck("reproduce")[1]

@@ -12,10 +12,10 @@ _DTYPES = ("float64", "float32")
 
 
 def compile_(*, device: option.Device = "cpu", quiet: option.Quiet = False) -> None:
-    """Compile the inner loops for this processor now, so that no first fit has to wait for it.
+    """Compile the inner loops for this processor now, so that no first fit waits for it.
 
-    For containers, machines of a cluster, and before time is taken: what is compiled is kept on disk. Each type
-    of number is compiled by a process of its own.
+    For containers, machines of a cluster, and before anything is timed: what is
+    compiled is kept on disk. Each type of number has a process of its own.
 
     [bold]hck compile[/bold]
     """
@@ -27,7 +27,9 @@ def compile_(*, device: option.Device = "cpu", quiet: option.Quiet = False) -> N
 
 
 def compile_for(dtype: str, device: str) -> None:
-    """Use what most people use once, on few points, with one type of number."""
+    """Use what most people use, once, on few points, with one type of number."""
+    import warnings
+
     import numpy as np
 
     from hck import (
@@ -37,6 +39,7 @@ def compile_for(dtype: str, device: str) -> None:
         HCKRegressor,
     )
 
+    warnings.simplefilter("ignore")
     X = np.random.default_rng(0).uniform(size=(2500, 3))
     y, shared = X[:, 0] + X[:, 1] ** 2, {"dtype": dtype, "device": device, "random_state": 0}
     HCKRegressor(**shared).fit(X, y)
