@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
-$(CODE): $(STAMP) $(wildcard src/hck/backend/cpu/*.py)
+$(CODE): $(STAMP) src/hck/cli/compile.py $(wildcard src/hck/backend/cpu/*.py)
 	$(BIN)/hck compile
 	touch $@
 

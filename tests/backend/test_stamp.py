@@ -1,5 +1,6 @@
 """Compiled code that is kept on disk: it is used again, and never where it was made of something else."""
 
+import math
 import os
 import shutil
 import subprocess
@@ -36,11 +37,21 @@ def shown(package):
     return float(run(package).stdout)
 
 
-def run(package):
+NOWHERE = """
+from numba.core.caching import _CacheLocator
+
+def refuse(self):
+    raise OSError("read-only")
+
+_CacheLocator.ensure_cache_path = refuse
+"""
+
+
+def run(package, code=SHOW):
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
     environment |= {"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
-        [sys.executable, "-c", SHOW], env=environment, cwd=package, check=True, capture_output=True, text=True
+        [sys.executable, "-c", code], env=environment, cwd=package, check=True, capture_output=True, text=True
     )
 
 
@@ -109,3 +120,11 @@ def test_processes_that_save_together_keep_to_files_of_their_own(tmp_path):
         own.save(key, f"code for {key}")
     assert all(own.load(key) == f"code for {key}" for key in files for own in files.values())
     assert len(list(tmp_path.glob("*.nbi"))) == len(list(tmp_path.glob("*.nbc"))) == 2
+
+
+def test_where_no_folder_can_be_written_each_process_compiles_anew(package):
+    for _ in range(2):
+        done = run(package, NOWHERE + SHOW)
+        assert float(done.stdout) == pytest.approx(math.exp(-1))
+        assert "cannot keep them: set NUMBA_CACHE_DIR" in done.stderr
+    assert not kept(package)

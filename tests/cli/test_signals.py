@@ -57,6 +57,7 @@ FIT = ("fit", "data.npz", "--out", "model", "--fit-time", "best")
         (("report", "saved", "--data", "many.npz", "--out", "page.html"), "SIGTERM", 143, 1.5),
         (("compare", "data.npz", "--out", "table.csv"), "SIGINT", 130, 1.5),
         (("bench", "--n", "1000000"), "SIGINT", 130, 1.5),
+        (("compile",), "SIGTERM", 143, 1.5),
     ],
 )
 def test_a_signal_ends_a_command(folder, arguments, number, status, after):

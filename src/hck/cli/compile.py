@@ -1,9 +1,12 @@
 """hck compile"""
 
+import os
+import signal
+import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
+from typing import Any
 
 from hck.cli import _options as option
 from hck.cli._common import busy, check_device, say
@@ -12,18 +15,42 @@ _DTYPES = ("float64", "float32")
 
 
 def compile_(*, device: option.Device = "cpu", quiet: option.Quiet = False) -> None:
-    """Compile the inner loops for this processor now, so that no first fit waits for it.
+    """Compile the inner loops now, so that no first fit waits for it.
 
     For containers, machines of a cluster, and before anything is timed: what is
     compiled is kept on disk. Each type of number has a process of its own.
 
     [bold]hck compile[/bold]
     """
-    begin, work = time.perf_counter(), partial(compile_for, device=check_device(device))
-    with busy("compiling", quiet), ProcessPoolExecutor(len(_DTYPES), get_context("spawn")) as processes:
-        list(processes.map(work, _DTYPES))
-    if not quiet:
-        say(f"compiled, in {time.perf_counter() - begin:.0f} s")
+    begin, context = time.perf_counter(), get_context("spawn")
+    given = [(dtype, check_device(device)) for dtype in _DTYPES]
+    with busy("compiling", quiet):
+        processes = [context.Process(target=_alone, args=each) for each in given]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join()
+        for process, each in zip(processes, given, strict=True):
+            if process.exitcode:  # say why, or find memory for one at a time
+                compile_for(*each)
+    say(f"compiled what was not, in {time.perf_counter() - begin:.0f} s")
+
+
+def _alone(dtype: str, device: str) -> None:
+    """The same, in a process that ends with its parent, and without a word."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        compile_for(dtype, device)
+    except Exception:
+        sys.exit(1)
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def compile_for(dtype: str, device: str) -> None:
@@ -41,10 +68,11 @@ def compile_for(dtype: str, device: str) -> None:
 
     warnings.simplefilter("ignore")
     X = np.random.default_rng(0).uniform(size=(2500, 3))
-    y, shared = X[:, 0] + X[:, 1] ** 2, {"dtype": dtype, "device": device, "random_state": 0}
+    y = X[:, 0] + X[:, 1] ** 2
+    shared: dict[str, Any] = {"dtype": dtype, "device": device, "random_state": 0}
     HCKRegressor(**shared).fit(X, y)
     X, y = X[:600], y[:600]
-    small = shared | {"rank": 16, "leaf_size": 100, "jitter": 1e-4}
+    small: dict[str, Any] = shared | {"rank": 16, "leaf_size": 100, "jitter": 1e-4}
     model = HCKRegressor(n_trees=2, **small).fit(X, y)
     model.predict(X)
     model.partial_fit(X[:1], y[:1]).predict(X)

@@ -27,7 +27,7 @@ _MANY = 0.25  # part of the points that do not count at all, which is worth to d
 _TRIES = 40  # of the length of a step
 _ROUNDING = 1e-8  # of an objective, relative
 _NOTHING = 1e-14  # a squared norm, relative to those of weights and values
-_LEAST = 1e-8  # of a function, relative to 1 or to y: what a loss learns is more
+_SLOPE = 1e-8  # at 0, relative to what the loss and its curvature make usual: what is less is rounding
 _TURNS = 100  # of conjugate gradients in a step
 
 
@@ -96,7 +96,7 @@ def newton(
     objective = [problem.value(here.f)]
     slope = problem.slope(here.f)
     # a slope of rounding errors, as of a y that is constant, is no unit
-    least = _LEAST * (abs(objective[0]) * float(problem.curvature(here.f).sum())) ** 0.5
+    least = _SLOPE * (abs(objective[0]) * float(problem.curvature(here.f).sum())) ** 0.5
     unit, n_iter, size = max(float(slope.norm()), least) or 1.0, 0, 1.0
     while True:
         rest = slope + alpha * here.w

@@ -91,10 +91,11 @@ class Course:
             starts.append(replace(learned[order[0]], matrix=unit, mixed=False))
         lesson = replace(each, form="matrix", steps=effort.steps, rate=_MATRIX_RATE)
         whole = self._tuned(learn_metrics(starts, lesson, near), directions)
-        # Few points tell them apart badly; but of many features all cost more, and two classes gain nothing.
+        # So few points tell matrices apart badly, but with many features more of them take long, and two
+        # classes gain nothing by them.
         two_classes = self.contest.loss.of_classes and data.columns.shape[1] == 1
-        few = directions is not None or two_classes
-        return _best_of_each(found) + (_best_of_each(whole) if few else whole)
+        best_only = directions is not None or two_classes
+        return _best_of_each(found) + (_best_of_each(whole) if best_only else whole)
 
     def _tuned(self, learned: list[Metric], directions: Tensor | None) -> list[Candidate]:
         def tuned(metric: Metric) -> Candidate:

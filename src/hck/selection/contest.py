@@ -29,7 +29,7 @@ FLAT = ("compositional", "independent")  # whose trees are as flat where kernels
 _TURNED = ("random_projection", "pca", "kmeans", "kernel")  # partitions that do not look at axes
 _HELD_OUT = 0.25  # of the observations, from everywhere
 _SCOUTED = 0.05  # of them at most, where candidates are tuned
-_REGIONS = 4  # that a comparison is made in, unless it is of losses
+_REGIONS = 4  # that a comparison is made in, usually
 _FEWEST, _PAIRS = 200, 1000  # rows that can be a series, and pairs to look at
 _ALIKE, _CHANCE, _ROUNDING = 0.6, 4.0, 1e-12  # a correlation, in standard errors, and relative variances
 
@@ -165,9 +165,9 @@ class Contest:
         some, rows = self.data.draw(size, self.rng)
         return some, self.loss.take(rows)
 
-    def compare_on(self, size: int, shape: Shape, count: int = _REGIONS) -> Comparison:
-        """Compare with trees of a shape on so many observations, in so many regions where none is missing."""
-        return self._compare(self._near(size, count), self.held, shape)
+    def compare_on(self, size: int, shape: Shape, n_regions: int = _REGIONS) -> Comparison:
+        """Compare with trees of a shape on so many observations at most, in regions where none is missing."""
+        return self._compare(self._near(size, n_regions), self.held, shape)
 
     def _compare(self, rows: np.ndarray, judging: np.ndarray | None, shape: Shape) -> Comparison:
         """Compare on some rows, by those of them that are judging, or by all."""
@@ -179,14 +179,14 @@ class Contest:
         loss = self.loss.take(rows[counted])
         return Comparison(some, rows, counted, loss, shape.apply(self.settings), seeds)
 
-    def _near(self, size: int, count: int = _REGIONS) -> np.ndarray:
+    def _near(self, size: int, n_regions: int = _REGIONS) -> np.ndarray:
         points, n = self.data.points, len(self.data)
         if size >= n:
             return np.arange(n)
         if not isinstance(points, VectorPoints):
             return np.sort(self.rng.permutation(n)[:size])
-        parts = regions(points, -(-size // count), as_random(self.rng.randint(2**31 - 1)))
-        few = self.rng.permutation(len(parts))[:count]
+        parts = regions(points, -(-size // n_regions), as_random(self.rng.randint(2**31 - 1)))
+        few = self.rng.permutation(len(parts))[:n_regions]
         return np.sort(torch.cat([parts[i] for i in few]).cpu().numpy())
 
 

@@ -66,17 +66,30 @@ class _CacheFiles:
 
 
 @cache
-def _say_what_takes_long(folder: str) -> None:
-    say(f"hck compiles its inner loops for this processor, which takes seconds, and keeps them in {folder}")
+def _say_what_takes_long(folder: str | None) -> None:
+    kept = (
+        f"and keeps them in {folder}" if folder else "and cannot keep them: set NUMBA_CACHE_DIR to a folder"
+    )
+    say(f"hck compiles its inner loops for this processor, which takes seconds, {kept}")
+
+
+def _keep_on_disk(compiled: Any, more: str = "") -> bool:
+    """Keep on disk what is compiled; whether there is a folder for it that can be written."""
+    try:
+        compiled.enable_caching()
+    except RuntimeError:
+        return False
+    compiled._cache._cache_file = _CacheFiles(compiled._cache, more)
+    return True
 
 
 def exposed(function: Function | None = None, **options: Any) -> Any:
-    """Compile a function that is called from Python, and keep the result on disk."""
+    """Compile a function that is called from Python, and keep the result on disk, if that is possible."""
     if function is None:
         return lambda function: exposed(function, **options)
     whole = compiler(JITCodeLibrary, begin=lambda: _say_what_takes_long(dispatcher._cache.cache_path))
-    dispatcher = njit(**{**_OPTIONS, **options}, cache=True, pipeline_class=whole)(function)
-    dispatcher._cache._cache_file = _CacheFiles(dispatcher._cache)
+    dispatcher = njit(**{**_OPTIONS, **options}, pipeline_class=whole)(function)
+    _keep_on_disk(dispatcher)
     dispatcher.compile = counted(interruptible(dispatcher.compile))
     return dispatcher
 
@@ -119,10 +132,9 @@ def address_of(signature: Signature, function: Function, more: str = "") -> int:
     sources in this folder.
     """
     made = CFunc(function, (signature.args, signature.return_type), {}, {})
-    made.enable_caching()
-    made._cache._cache_file = _CacheFiles(made._cache, more)
-    # numba would look at variables around the function too, which cannot be compared between processes
-    made._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple())
+    if _keep_on_disk(made, more):
+        # numba would look at variables around the function too, which cannot be compared between processes
+        made._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple())
     counted(interruptible(made.compile))()
     _kept.append(made)
     return made.address
