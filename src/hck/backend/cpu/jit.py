@@ -67,10 +67,8 @@ class _CacheFiles:
 
 @cache
 def _say_what_takes_long(folder: str | None) -> None:
-    kept = (
-        f"and keeps them in {folder}" if folder else "and cannot keep them: set NUMBA_CACHE_DIR to a folder"
-    )
-    say(f"hck compiles its inner loops for this processor, which takes seconds, {kept}")
+    kept = f"keeps them in {folder}" if folder else "cannot keep them: set NUMBA_CACHE_DIR to a folder"
+    say(f"hck compiles its inner loops for this processor, which takes seconds, and {kept}")
 
 
 def _keep_on_disk(compiled: Any, more: str = "") -> bool:
