@@ -22,8 +22,8 @@ def compile_(*, device: option.Device = "cpu", quiet: option.Quiet = False) -> N
 
     [bold]hck compile[/bold]
     """
-    begin, context = time.perf_counter(), get_context("spawn")
-    given = [(dtype, check_device(device)) for dtype in _DTYPES]
+    begin, context, device = time.perf_counter(), get_context("spawn"), check_device(device)
+    given = [(dtype, device) for dtype in _DTYPES]
     with busy("compiling", quiet):
         processes = [context.Process(target=_alone, args=each) for each in given]
         for process in processes:
